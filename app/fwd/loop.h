@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef APP_FWD_LOOP_H
+#define APP_FWD_LOOP_H
+
+/*
+ * The measured loop, as a template: each mode instantiates it once for every combination of
+ * recordings, so that no option is tested in a burst. What is left a turn, beside the driver and
+ * the mode, is four additions and the load of one shared word that stays in the first-level
+ * cache until the controller writes it.
+ */
+#include <time.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_cycles.h>
+
+#include "fwd.h"
+
+/* Copy the frames that are about to be sent; the driver owns them afterwards. */
+static inline void
+loop_copy(struct lcore_saved *sv, struct rte_mbuf **pkts, uint16_t n)
+{
+	for (uint16_t i = 0; i < n && sv->count + i < sv->limit; i++) {
+		uint32_t slot = sv->count + i;
+		uint8_t *to = sv->bytes + (size_t)slot * sv->frame_max;
+		uint32_t len = RTE_MIN(rte_pktmbuf_pkt_len(pkts[i]), sv->frame_max);
+		const void *from = rte_pktmbuf_read(pkts[i], 0, len, to);
+
+		if (from != NULL && from != to)
+			memcpy(to, from, len);
+		sv->info[slot].len = len;
+		sv->info[slot].tsc = rte_rdtsc();
+	}
+}
+
+/* Store a snapshot and answer; returns true when the loop is to end. */
+static inline bool
+loop_edge(struct lcore *lc, const struct lcore_counts *counts, uint32_t asked)
+{
+	struct timespec ts;
+	struct lcore_edge *edge = &lc->edge;
+
+	/* vDSO: no system call where the clock source is the TSC. */
+	clock_gettime(CLOCK_MONOTONIC_RAW, &ts);
+	edge->tsc = rte_rdtsc();
+	edge->raw_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	edge->counts = *counts;
+	for (unsigned int i = 0; i < lc->nb_streams; i++)
+		edge->counts.tx_dropped += lc->streams[i]->dropped;
+	if (lc->bursts != NULL)
+		memcpy(edge->bursts, lc->bursts, sizeof(edge->bursts));
+	bool stop = atomic_load_explicit(&lc->stop, memory_order_relaxed);
+	atomic_store_explicit(&lc->edge_done, asked, memory_order_release);
+	return stop;
+}
+
+/*
+ * Forward until told to stop or, with LCORE_RECORD_FRAMES, until enough frames are saved.
+ * process, kind and record are constants at every place of use. Returns true if told to stop.
+ */
+static __rte_always_inline bool
+fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const unsigned int record)
+{
+	struct rte_mbuf *pkts[LCORE_BURST_MAX];
+	struct lcore_counts c = lc->counts;
+	struct fwd_stream **const streams = lc->streams;
+	const unsigned int nb_streams = lc->nb_streams;
+	const uint16_t burst = lc->burst;
+	uint32_t seen = atomic_load_explicit(&lc->edge_done, memory_order_relaxed);
+
+	for (;;) {
+		for (unsigned int i = 0; i < nb_streams; i++) {
+			struct fwd_stream *st = streams[i];
+			uint64_t start = 0;
+			uint16_t n = 0, out, sent;
+
+			if (record & LCORE_RECORD_CYCLES)
+				start = rte_rdtsc();
+			c.polls++;
+			if (!(kind & FWD_NO_RX)) {
+				n = rte_eth_rx_burst(st->rx_port, st->rx_queue, pkts, burst);
+				if ((record & LCORE_RECORD_BURSTS) && !(kind & FWD_COUNTS_SENT))
+					lc->bursts[n]++;
+				if (unlikely(n == 0)) {
+					c.empty_polls++;
+					if (!(kind & FWD_EVERY_TURN))
+						continue;
+				}
+				c.rx_packets += n;
+			}
+			out = process(st, pkts, n);
+			if (!(kind & FWD_NO_TX) && (!(kind & FWD_EVERY_TURN) || out != 0)) {
+				if (record & LCORE_RECORD_FRAMES)
+					loop_copy(&lc->saved, pkts, out);
+				sent = rte_eth_tx_burst(st->tx_port, st->tx_queue, pkts, out);
+				if (record & LCORE_RECORD_FRAMES)
+					lc->saved.count = RTE_MIN(
+						lc->saved.count + sent, lc->saved.limit);
+				c.tx_packets += sent;
+				if ((record & LCORE_RECORD_BURSTS) && (kind & FWD_COUNTS_SENT))
+					lc->bursts[sent]++;
+				if (unlikely(sent < out)) {
+					c.tx_dropped += out - sent;
+					rte_pktmbuf_free_bulk(&pkts[sent], out - sent);
+				}
+			}
+			if ((record & LCORE_RECORD_CYCLES) && (n | out) != 0)
+				c.busy_cycles += rte_rdtsc() - start;
+		}
+		uint32_t asked = atomic_load_explicit(&lc->edge_asked, memory_order_relaxed);
+
+		if (unlikely(asked != seen)) {
+			atomic_thread_fence(memory_order_acquire);
+			seen = asked;
+			if (loop_edge(lc, &c, asked)) {
+				lc->counts = c;
+				return true;
+			}
+		}
+		if ((record & LCORE_RECORD_FRAMES) && lc->saved.count == lc->saved.limit) {
+			lc->counts = c;
+			return false;
+		}
+	}
+}
+
+#define FWD_LOOP(id, suffix, process, kind, record) \
+	static bool id##_loop_##suffix(struct lcore *lc) \
+	{ \
+		return fwd_loop(lc, process, kind, record); \
+	}
+
+/*
+ * Define the mode fwd_<id>: its loops and its descriptor. process_fn must be
+ * static __rte_always_inline for the loops to be specialised.
+ */
+#define FWD_MODE(id, mode_name, mode_kind, process_fn, init_fn, fini_fn) \
+	FWD_LOOP(id, 0, process_fn, mode_kind, 0) \
+	FWD_LOOP(id, 1, process_fn, mode_kind, 1) \
+	FWD_LOOP(id, 2, process_fn, mode_kind, 2) \
+	FWD_LOOP(id, 3, process_fn, mode_kind, 3) \
+	FWD_LOOP(id, 4, process_fn, mode_kind, 4) \
+	FWD_LOOP(id, 5, process_fn, mode_kind, 5) \
+	FWD_LOOP(id, 6, process_fn, mode_kind, 6) \
+	FWD_LOOP(id, 7, process_fn, mode_kind, 7) \
+	const struct fwd_mode fwd_##id = { \
+		.name = mode_name, \
+		.kind = mode_kind, \
+		.init = init_fn, \
+		.fini = fini_fn, \
+		.process = process_fn, \
+		.loops = {id##_loop_0, id##_loop_1, id##_loop_2, id##_loop_3, id##_loop_4, \
+			id##_loop_5, id##_loop_6, id##_loop_7}, \
+	}
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef APP_LCORE_H
+#define APP_LCORE_H
+
+/*
+ * The measured thread: what it counts, and how a window's edges are taken.
+ *
+ * The controller raises edge_asked; the thread sees it between two bursts, stores its own
+ * snapshot and answers in edge_done. Nothing else passes between the two while it forwards.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_common.h>
+
+#include "err.h"
+
+#define LCORE_BURST_MAX 512 /* testpmd's MAX_PKT_BURST */
+
+struct fwd_mode;
+struct fwd_stream;
+
+/* What the loop counts, from its start. */
+struct lcore_counts {
+	uint64_t rx_packets;
+	uint64_t tx_packets;
+	uint64_t tx_dropped;  /* refused by the driver or by the mode, and freed */
+	uint64_t polls;	      /* turns of a stream */
+	uint64_t empty_polls; /* of these, the ones that received nothing */
+	uint64_t busy_cycles; /* TSC ticks in turns with frames; 0 unless recorded */
+};
+
+/* One edge of a window, taken by the forwarding thread itself between two bursts. */
+struct lcore_edge {
+	uint64_t tsc;
+	uint64_t raw_ns; /* CLOCK_MONOTONIC_RAW, read beside the TSC */
+	struct lcore_counts counts;
+	uint64_t bursts[LCORE_BURST_MAX + 1]; /* turns by frames; only filled where recorded */
+};
+
+/* Frames copied as sent, for --save-pcap; owned by one forwarding thread. */
+struct lcore_saved {
+	uint32_t limit;	    /* frames wanted */
+	uint32_t count;	    /* frames stored */
+	uint32_t frame_max; /* bytes of room a frame */
+	struct {
+		uint64_t tsc;
+		uint32_t len; /* bytes on the wire, FCS excluded */
+	} * info;
+	uint8_t *bytes; /* limit x frame_max */
+};
+
+/* How the loop records; each combination is a loop of its own. */
+enum lcore_record {
+	LCORE_RECORD_CYCLES = 1 << 0, /* testpmd's --record-core-cycles */
+	LCORE_RECORD_BURSTS = 1 << 1, /* testpmd's --record-burst-stats */
+	LCORE_RECORD_FRAMES = 1 << 2, /* copy frames until the saved area is full */
+	LCORE_RECORD_LOOPS = 1 << 3,  /* number of combinations */
+};
+
+struct lcore {
+	_Alignas(RTE_CACHE_LINE_SIZE) _Atomic uint32_t edge_asked; /* written by the controller */
+	_Atomic bool stop; /* read by the thread only when edge_asked changed */
+
+	_Alignas(RTE_CACHE_LINE_SIZE) _Atomic uint32_t edge_done; /* written by the thread */
+	struct lcore_edge edge;
+
+	/* Constant while the thread runs. */
+	_Alignas(RTE_CACHE_LINE_SIZE) unsigned int id; /* DPDK lcore */
+	int cpu;
+	uint16_t burst;
+	unsigned int nb_streams;
+	struct fwd_stream **streams;
+	const struct fwd_mode *mode;
+	unsigned int record; /* enum lcore_record */
+
+	/* The thread's own, carried from loop to loop. */
+	struct lcore_counts counts;
+	uint64_t *bursts; /* LCORE_BURST_MAX + 1, NULL unless recorded */
+	struct lcore_saved saved;
+	int tid; /* kernel thread, 0 until it runs */
+};
+
+/* Launch the forwarding thread of lc on its lcore. Returns 0, or -1 with err set. */
+int lcore_launch(struct lcore *lc, struct err *err);
+
+/*
+ * Ask every one of n lcores for an edge and wait for all answers; the snapshots are then in
+ * lc->edge. Returns 0, or -1 with err set when a thread does not answer within 5 s.
+ */
+int lcore_take_edge(struct lcore *lcs, unsigned int n, struct err *err);
+
+/* Take a last edge, end the loops and wait for the threads. Same returns. */
+int lcore_stop(struct lcore *lcs, unsigned int n, struct err *err);
+
+#endif

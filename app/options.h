@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef APP_OPTIONS_H
+#define APP_OPTIONS_H
+
+/*
+ * The command line behind "--": one table of options, no side effect, no EAL.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <rte_ether.h>
+
+#include "err.h"
+#include "fwd.h"
+
+#define OPTIONS_PORTS_MAX 32 /* RTE_MAX_ETHPORTS of the distributions' DPDK */
+
+enum source_kind { SOURCE_DEV, SOURCE_NULL, SOURCE_PCAP, SOURCE_RING };
+enum port_topology { TOPOLOGY_PAIRED, TOPOLOGY_CHAINED, TOPOLOGY_LOOP };
+enum output_format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
+
+/* The causes of taint, in the order in which they are written. */
+enum taint {
+	TAINT_IRQS,
+	TAINT_CTXSW,
+	TAINT_STEAL,
+	TAINT_SMI,
+	TAINT_UNSATURATED,
+	TAINT_MISSED,
+	TAINT_NOMBUF,
+	TAINT_FREQ,
+	TAINT_STATE,
+	TAINT_CONTROLLER,
+	TAINT_MAX,
+};
+
+struct options {
+	/* forwarding, testpmd's */
+	const char *mode; /* name of the forwarding mode, known to be valid */
+	uint16_t burst;
+	uint16_t nb_cores;
+	uint64_t portmask; /* 0: all */
+	uint16_t ports[OPTIONS_PORTS_MAX];
+	uint16_t nb_ports; /* of --portlist; 0: all */
+	enum port_topology topology;
+	uint16_t nb_rxq, nb_txq;
+	uint16_t nb_rxd, nb_txd; /* 0: testpmd's default */
+	uint16_t mbcache;
+	uint32_t total_mbufs; /* 0: computed */
+	uint16_t mbuf_size;
+	uint32_t max_pkt_len; /* 0: the driver's default */
+	struct rte_ether_addr peer[OPTIONS_PORTS_MAX];
+	uint32_t peer_given; /* bit a port */
+	struct fwd_options fwd;
+	const char *noisy_mode;
+	uint32_t stats_period; /* seconds; 0: none */
+	const char *xstats;    /* comma-separated names, or NULL */
+	bool record_core_cycles;
+	bool record_burst_stats;
+	bool no_flush_rx;
+	bool mlockall;
+	bool numa;
+	int socket; /* -1: the port's */
+	bool tx_first;
+
+	/* measuring, its own */
+	enum source_kind source;
+	uint32_t null_len;	 /* of --source=null:LEN */
+	const char *capture;	 /* of --source=pcap:FILE */
+	const char *source_text; /* as given, for the results */
+	const char *save_path;
+	uint32_t save_frames;
+	int sibling; /* CPU, or -1: auto */
+	const char *scenario;
+	double duration, warmup, settle; /* seconds */
+	uint32_t windows;
+	double taint_bound[TAINT_MAX];
+	const char *out;
+	enum output_format format;
+	bool dry_run;
+	bool force;
+	bool help;
+};
+
+/*
+ * Parse argv[1..argc-1]; argv[0] is the program's name and not looked at. Strings are kept by
+ * reference to argv. Returns 0, or -1 with err set: exit code 2 and a line that names the
+ * option.
+ */
+int options_parse(struct options *o, int argc, char *const argv[], struct err *err);
+
+/* Print the options with their defaults. */
+void options_help(FILE *out);
+
+/* The word for a cause of taint. */
+const char *taint_word(enum taint cause);
+
+#endif

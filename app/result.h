@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef APP_RESULT_H
+#define APP_RESULT_H
+
+/*
+ * The result directory: every byte written to it, and the only reader of it.
+ * docs/results.md describes the files; the column table in result.c is their source.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "err.h"
+
+#define RESULT_SCHEMA 1
+#define RESULT_TEXT_MAX 256 /* bytes of a text column, the final NUL included */
+
+/* An unknown figure: an empty field in CSV, null in JSON, never 0. */
+#define RESULT_UNKNOWN UINT64_MAX /* of the integers */
+				  /* of the doubles: NAN */
+
+/*
+ * One row of windows.csv: one window of one measured lcore. Fields stand in the order of the
+ * columns; units are in the names.
+ */
+struct result_window {
+	uint64_t schema;
+	char run_id[RESULT_TEXT_MAX];
+	char utc_start[RESULT_TEXT_MAX]; /* ISO 8601 with Z */
+	char host[RESULT_TEXT_MAX];
+	char scenario[RESULT_TEXT_MAX]; /* words as given; as-is where nothing was changed */
+	uint64_t block;			/* from 1 */
+	uint64_t position;		/* of the visit in its block, from 1 */
+	uint64_t visit;			/* from 1, over the run */
+	uint64_t window;		/* from 1, within the visit; 0 is the warm-up */
+	uint64_t warmup;		/* 0 or 1 */
+	uint64_t tainted;		/* 0 or 1 */
+	char taint[RESULT_TEXT_MAX];	/* causes joined by ; */
+	char mode[RESULT_TEXT_MAX];
+	char source[RESULT_TEXT_MAX];
+	uint64_t burst;
+	uint64_t pkt_len; /* bytes; mean of a capture */
+	uint64_t lcore;
+	uint64_t cpu;
+	uint64_t sibling_cpu;
+	char relation[RESULT_TEXT_MAX]; /* smt, l2, l3, package, numa or none */
+	uint64_t duration_ns;
+	uint64_t tsc_delta;
+	uint64_t tsc_hz;
+	uint64_t rx_packets;
+	uint64_t tx_packets;
+	uint64_t tx_dropped;
+	uint64_t rx_missed;
+	uint64_t rx_nombuf;
+	uint64_t polls;
+	uint64_t empty_polls;
+	double pps;
+	double tsc_cycles_per_packet;
+	double busy_cycles_per_packet;
+	double core_cycles_per_packet;
+	double instructions_per_packet;
+	uint64_t irqs;
+	uint64_t ctx_switches;
+	uint64_t steal_ns;
+	uint64_t smi;
+	uint64_t sibling_idle_entries;
+	uint64_t sibling_idle_ns;
+	char sibling_state[RESULT_TEXT_MAX];
+	char sibling_spec_ctrl[RESULT_TEXT_MAX];
+	uint64_t emulated; /* 0 or 1 */
+};
+
+/* All fields unknown or empty; schema filled in. */
+void result_window_init(struct result_window *w);
+
+/* ---- writing ---- */
+
+struct result; /* an open result directory */
+
+/*
+ * Create dir (and its parents) or take an empty one, and write columns.json and the header of
+ * windows.csv. Returns NULL with err set (exit code 1) when it cannot be written or already
+ * holds something.
+ */
+struct result *result_create(const char *dir, struct err *err);
+
+/*
+ * Append one whole row and flush it. On failure (a full disk) what was written of the row is
+ * taken back. Returns 0, or -1 with err set (exit code 1).
+ */
+int result_add_window(struct result *r, const struct result_window *w, struct err *err);
+
+/* Append the non-zero counts of a burst histogram to bursts.csv; sizes 0 .. nb - 1. */
+int result_add_bursts(struct result *r, const struct result_window *w, const uint64_t *counts,
+	unsigned int nb, struct err *err);
+
+/* One time-stamped line to log.txt: what was done to the machine and when. */
+void result_log(struct result *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Write name (result.json, environment.json) beside and rename it. Takes no reference. */
+int result_write_json(struct result *r, const char *name, const json_t *json, struct err *err);
+
+/* Flush all to the disk and free. */
+int result_close(struct result *r, struct err *err);
+
+/* ---- reading ---- */
+
+struct result_set {
+	char dir[RESULT_TEXT_MAX];
+	struct result_window *windows;
+	size_t nb_windows;
+	json_t *result;	     /* result.json, NULL where missing */
+	json_t *environment; /* environment.json, NULL where missing */
+};
+
+/*
+ * Read a result directory, or a windows.csv by its own name. LF and CRLF are read; columns are
+ * found by name, unknown ones are skipped and those of older schemas left unknown. A last row
+ * without its line end (a killed run) is dropped. Returns 0, or -1 with err set (exit code 1)
+ * naming file, line and column.
+ */
+int result_read(struct result_set *set, const char *dir, struct err *err);
+void result_free(struct result_set *set);
+
+/* ---- printing: the same for the forwarder and for sibfwd-report ---- */
+
+/* The header line of windows.csv, or one row of it, with its line end. Returns -1 on EOF. */
+int result_print_csv_header(FILE *out);
+int result_print_csv(FILE *out, const struct result_window *w);
+
+/* Table of windows and of their sums for people. */
+int result_print_table(FILE *out, const struct result_window *windows, size_t n);
+
+/* The windows and the estimates as JSON; a new reference. */
+json_t *result_windows_json(const struct result_window *windows, size_t n);
+json_t *result_estimates_json(const struct result_window *windows, size_t n);
+
+#endif
