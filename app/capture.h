@@ -16,19 +16,19 @@
 
 /* What a capture holds. Frames refused are counted by the first cause that applies. */
 struct capture_info {
-	const char *format;   /* "pcap" or "pcapng" */
-	bool swapped;	      /* written in the other byte order */
-	bool nanoseconds;     /* resolution of the stamps; false where unknown */
-	uint64_t frames;      /* in the file */
-	uint64_t usable;      /* will be sent */
-	uint64_t bytes;	      /* of the usable frames, FCS excluded */
-	uint32_t len_min;     /* of the usable frames, bytes */
+	const char *format; /* "pcap" or "pcapng" */
+	bool swapped; /* written in the other byte order */
+	bool nanoseconds; /* resolution of the stamps; false where unknown */
+	uint64_t frames; /* in the file */
+	uint64_t usable; /* will be sent */
+	uint64_t bytes; /* of the usable frames, FCS excluded */
+	uint32_t len_min; /* of the usable frames, bytes */
 	uint32_t len_max;
-	uint64_t empty;	      /* refused: no bytes */
-	uint64_t truncated;   /* refused: cut by the capture's snap length */
-	uint64_t runt;	      /* refused: shorter than an Ethernet header, 14 bytes */
-	uint64_t oversize;    /* refused: longer than the mbuf's room */
-	bool cut_short;	      /* the file ends within a frame; the frames before it count */
+	uint64_t empty; /* refused: no bytes */
+	uint64_t truncated; /* refused: cut by the capture's snap length */
+	uint64_t runt; /* refused: shorter than an Ethernet header, 14 bytes */
+	uint64_t oversize; /* refused: longer than the mbuf's room */
+	bool cut_short; /* the file ends within a frame; the frames before it count */
 	/* Usable frames by protocol; one frame can count in several. */
 	uint64_t vlan, arp, ipv4, ipv6, tcp, udp, icmp, icmpv6, fragments, other;
 };
@@ -51,8 +51,8 @@ struct capture {
 int capture_load(struct capture *cap, const char *path, uint32_t frame_max, struct err *err);
 
 /* Same from an open stream, which is closed; name is for messages. For tests and fuzzing. */
-int capture_load_stream(
-	struct capture *cap, FILE *stream, const char *name, uint32_t frame_max, struct err *err);
+int capture_load_stream(struct capture *cap, FILE *stream, const char *name, uint32_t frame_max,
+		struct err *err);
 
 void capture_close(struct capture *cap);
 

@@ -11,8 +11,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <rte_common.h>
+#include <rte_cycles.h>
 
 #include "err.h"
 
@@ -25,24 +27,53 @@ struct fwd_stream;
 struct lcore_counts {
 	uint64_t rx_packets;
 	uint64_t tx_packets;
-	uint64_t tx_dropped;  /* refused by the driver or by the mode, and freed */
-	uint64_t polls;	      /* turns of a stream */
+	uint64_t tx_dropped; /* refused by the driver or by the mode, and freed */
+	uint64_t polls; /* turns of a stream */
 	uint64_t empty_polls; /* of these, the ones that received nothing */
 	uint64_t busy_cycles; /* TSC ticks in turns with frames; 0 unless recorded */
 };
 
+/* The TSC and CLOCK_MONOTONIC_RAW at one moment. */
+struct lcore_clock {
+	uint64_t tsc;
+	uint64_t raw_ns;
+};
+
+#define LCORE_CLOCK_GAP 2000 /* ticks; a read that took longer was interrupted */
+
+/*
+ * Read both clocks as one. The raw clock comes from the vDSO: no system call where the clock
+ * source is the TSC. An interrupt between the reads would tear them apart, so a torn pair is
+ * read again, a bounded number of times.
+ */
+static inline void
+lcore_clock_read(struct lcore_clock *c)
+{
+	struct timespec ts;
+	uint64_t before, after;
+
+	for (int tries = 0; tries < 4; tries++) {
+		before = rte_rdtsc();
+		clock_gettime(CLOCK_MONOTONIC_RAW, &ts);
+		after = rte_rdtsc();
+		c->tsc = before + (after - before) / 2;
+		c->raw_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+		if (after - before < LCORE_CLOCK_GAP)
+			break;
+	}
+}
+
 /* One edge of a window, taken by the forwarding thread itself between two bursts. */
 struct lcore_edge {
-	uint64_t tsc;
-	uint64_t raw_ns; /* CLOCK_MONOTONIC_RAW, read beside the TSC */
+	struct lcore_clock clock;
 	struct lcore_counts counts;
 	uint64_t bursts[LCORE_BURST_MAX + 1]; /* turns by frames; only filled where recorded */
 };
 
 /* Frames copied as sent, for --save-pcap; owned by one forwarding thread. */
 struct lcore_saved {
-	uint32_t limit;	    /* frames wanted */
-	uint32_t count;	    /* frames stored */
+	uint32_t limit; /* frames wanted */
+	uint32_t count; /* frames stored */
 	uint32_t frame_max; /* bytes of room a frame */
 	struct {
 		uint64_t tsc;
@@ -56,7 +87,7 @@ enum lcore_record {
 	LCORE_RECORD_CYCLES = 1 << 0, /* testpmd's --record-core-cycles */
 	LCORE_RECORD_BURSTS = 1 << 1, /* testpmd's --record-burst-stats */
 	LCORE_RECORD_FRAMES = 1 << 2, /* copy frames until the saved area is full */
-	LCORE_RECORD_LOOPS = 1 << 3,  /* number of combinations */
+	LCORE_RECORD_LOOPS = 1 << 3, /* number of combinations */
 };
 
 struct lcore {
@@ -79,7 +110,7 @@ struct lcore {
 	struct lcore_counts counts;
 	uint64_t *bursts; /* LCORE_BURST_MAX + 1, NULL unless recorded */
 	struct lcore_saved saved;
-	int tid; /* kernel thread, 0 until it runs */
+	_Atomic int tid; /* kernel thread, 0 until it runs */
 };
 
 /* Launch the forwarding thread of lc on its lcore. Returns 0, or -1 with err set. */

@@ -37,7 +37,7 @@ enum taint {
 
 struct options {
 	/* forwarding, testpmd's */
-	const char *mode; /* name of the forwarding mode, known to be valid */
+	const struct fwd_mode *mode;
 	uint16_t burst;
 	uint16_t nb_cores;
 	uint64_t portmask; /* 0: all */
@@ -51,25 +51,25 @@ struct options {
 	uint16_t mbuf_size;
 	uint32_t max_pkt_len; /* 0: the driver's default */
 	struct rte_ether_addr peer[OPTIONS_PORTS_MAX];
-	uint32_t peer_given; /* bit a port */
 	struct fwd_options fwd;
 	const char *noisy_mode;
 	uint32_t stats_period; /* seconds; 0: none */
-	const char *xstats;    /* comma-separated names, or NULL */
+	const char *xstats; /* comma-separated names, or NULL */
 	bool record_core_cycles;
 	bool record_burst_stats;
 	bool no_flush_rx;
-	bool mlockall;
+	bool mlockall, mlockall_given;
 	bool numa;
 	int socket; /* -1: the port's */
 	bool tx_first;
 
 	/* measuring, its own */
 	enum source_kind source;
-	uint32_t null_len;	 /* of --source=null:LEN */
-	const char *capture;	 /* of --source=pcap:FILE */
+	uint32_t null_len; /* of --source=null:LEN */
+	const char *capture; /* of --source=pcap:FILE */
 	const char *source_text; /* as given, for the results */
-	const char *save_path;
+	const char *save_path; /* its first save_path_len bytes */
+	size_t save_path_len;
 	uint32_t save_frames;
 	int sibling; /* CPU, or -1: auto */
 	const char *scenario;

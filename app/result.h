@@ -19,7 +19,7 @@
 
 /* An unknown figure: an empty field in CSV, null in JSON, never 0. */
 #define RESULT_UNKNOWN UINT64_MAX /* of the integers */
-				  /* of the doubles: NAN */
+/* of the doubles: NAN */
 
 /*
  * One row of windows.csv: one window of one measured lcore. Fields stand in the order of the
@@ -31,13 +31,13 @@ struct result_window {
 	char utc_start[RESULT_TEXT_MAX]; /* ISO 8601 with Z */
 	char host[RESULT_TEXT_MAX];
 	char scenario[RESULT_TEXT_MAX]; /* words as given; as-is where nothing was changed */
-	uint64_t block;			/* from 1 */
-	uint64_t position;		/* of the visit in its block, from 1 */
-	uint64_t visit;			/* from 1, over the run */
-	uint64_t window;		/* from 1, within the visit; 0 is the warm-up */
-	uint64_t warmup;		/* 0 or 1 */
-	uint64_t tainted;		/* 0 or 1 */
-	char taint[RESULT_TEXT_MAX];	/* causes joined by ; */
+	uint64_t block; /* from 1 */
+	uint64_t position; /* of the visit in its block, from 1 */
+	uint64_t visit; /* from 1, over the run */
+	uint64_t window; /* from 1, within the visit; 0 is the warm-up */
+	uint64_t warmup; /* 0 or 1 */
+	uint64_t tainted; /* 0 or 1 */
+	char taint[RESULT_TEXT_MAX]; /* causes joined by ; */
 	char mode[RESULT_TEXT_MAX];
 	char source[RESULT_TEXT_MAX];
 	uint64_t burst;
@@ -94,7 +94,7 @@ int result_add_window(struct result *r, const struct result_window *w, struct er
 
 /* Append the non-zero counts of a burst histogram to bursts.csv; sizes 0 .. nb - 1. */
 int result_add_bursts(struct result *r, const struct result_window *w, const uint64_t *counts,
-	unsigned int nb, struct err *err);
+		unsigned int nb, struct err *err);
 
 /* One time-stamped line to log.txt: what was done to the machine and when. */
 void result_log(struct result *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -107,22 +107,59 @@ int result_close(struct result *r, struct err *err);
 
 /* ---- reading ---- */
 
+/* One row of bursts.csv: how many turns of a window moved so many packets. */
+struct result_burst {
+	char run_id[RESULT_TEXT_MAX];
+	uint64_t visit;
+	uint64_t window;
+	uint64_t lcore;
+	uint64_t burst_size; /* packets; 0 is an empty poll */
+	uint64_t count;
+};
+
 struct result_set {
-	char dir[RESULT_TEXT_MAX];
+	char *dir;
+	json_t *header; /* names of the columns of windows.csv as found, in their order */
 	struct result_window *windows;
 	size_t nb_windows;
-	json_t *result;	     /* result.json, NULL where missing */
-	json_t *environment; /* environment.json, NULL where missing */
+	bool cut_short; /* windows.csv ended within a row, which was dropped */
+	/* Of the other files; empty or NULL where they are missing. */
+	json_t *bursts_header;
+	struct result_burst *bursts;
+	size_t nb_bursts;
+	json_t *columns; /* columns.json */
+	json_t *result; /* result.json */
+	json_t *environment; /* environment.json */
 };
 
 /*
  * Read a result directory, or a windows.csv by its own name. LF and CRLF are read; columns are
  * found by name, unknown ones are skipped and those of older schemas left unknown. A last row
  * without its line end (a killed run) is dropped. Returns 0, or -1 with err set (exit code 1)
- * naming file, line and column.
+ * naming file, line and column. The set is to be freed in both cases.
  */
 int result_read(struct result_set *set, const char *dir, struct err *err);
+
+/* Read windows.csv from an open stream, which is closed; name is for messages. */
+int result_read_stream(struct result_set *set, FILE *stream, const char *name, struct err *err);
+
 void result_free(struct result_set *set);
+
+/* Names of the columns that this program writes, as a JSON array; a new reference. */
+json_t *result_window_columns(void);
+json_t *result_burst_columns(void);
+
+/*
+ * The packets that pps counts: those received, those sent in the modes txonly and flowgen.
+ * RESULT_UNKNOWN where unknown.
+ */
+uint64_t result_packets(const struct result_window *w);
+
+/*
+ * The words of --source as results hold them: a capture by its file name alone, because where it
+ * lay says nothing to a reader on another machine.
+ */
+void result_source(char source[RESULT_TEXT_MAX], const char *words);
 
 /* ---- printing: the same for the forwarder and for sibfwd-report ---- */
 
@@ -130,11 +167,27 @@ void result_free(struct result_set *set);
 int result_print_csv_header(FILE *out);
 int result_print_csv(FILE *out, const struct result_window *w);
 
-/* Table of windows and of their sums for people. */
+/*
+ * Table for people, at most 100 characters wide: a line a window and lcore (and a sum over the
+ * lcores where there are several), then the estimates a scenario. Returns -1 on a write error or
+ * without memory.
+ */
 int result_print_table(FILE *out, const struct result_window *windows, size_t n);
 
-/* The windows and the estimates as JSON; a new reference. */
+/* A text as JSON, which knows no bytes outside UTF-8: they become ?. A new reference. */
+json_t *result_text_json(const char *text);
+
+/* A figure as JSON; null where it is unknown. A new reference. */
+json_t *result_number_json(double number);
+
+/* The windows as a JSON array of objects by column; a new reference. */
 json_t *result_windows_json(const struct result_window *windows, size_t n);
+
+/*
+ * What the windows say about each scenario, for all of them and for the untainted ones; what
+ * `sibfwd-report check` expects as "estimates" in result.json. docs/results.md has the layout and
+ * the formulas. A new reference, NULL without memory.
+ */
 json_t *result_estimates_json(const struct result_window *windows, size_t n);
 
 #endif

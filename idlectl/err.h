@@ -6,13 +6,13 @@
  * Exit codes of all programs of this project; docs/results.md explains each.
  */
 enum exit_code {
-	EXIT_DONE = 0,	       /* done, and no regression where a verdict was asked for */
-	EXIT_FAILED = 1,       /* could not do it */
-	EXIT_USAGE = 2,	       /* the command line is wrong */
-	EXIT_REGRESSION = 3,   /* the verdict is a regression */
-	EXIT_SKIPPED = 4,      /* not applicable on this machine */
+	EXIT_DONE = 0, /* done, and no regression where a verdict was asked for */
+	EXIT_FAILED = 1, /* could not do it */
+	EXIT_USAGE = 2, /* the command line is wrong */
+	EXIT_REGRESSION = 3, /* the verdict is a regression */
+	EXIT_SKIPPED = 4, /* not applicable on this machine */
 	EXIT_INCONCLUSIVE = 5, /* the verdict cannot be given */
-	EXIT_UNRESTORED = 6,   /* the machine's state could not be put back */
+	EXIT_UNRESTORED = 6, /* the machine's state could not be put back */
 };
 
 /* Why something failed: one line for a person, and the exit code it ends in. */
@@ -26,6 +26,6 @@ struct err {
  * Returns -1, so that callers can write "return err_set(...)".
  */
 int err_set(struct err *err, enum exit_code code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+		__attribute__((format(printf, 3, 4)));
 
 #endif

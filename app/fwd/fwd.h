@@ -29,10 +29,10 @@ struct fwd_options {
 	bool txonly_multi_flow;
 
 	const struct fwd_mode *noisy_mode; /* --noisy-forward-mode: io, mac, macswap, 5tswap */
-	uint32_t noisy_buffer;		   /* --noisy-tx-sw-buffer-size, frames; 0 = none */
-	uint32_t noisy_flush_ms;	   /* --noisy-tx-sw-buffer-flushtime */
-	uint64_t noisy_memory_mib;	   /* --noisy-lkup-memory */
-	uint64_t noisy_reads;		   /* --noisy-lkup-num-reads, each frame */
+	uint32_t noisy_buffer; /* --noisy-tx-sw-buffer-size, frames; 0 = none */
+	uint32_t noisy_flush_ms; /* --noisy-tx-sw-buffer-flushtime */
+	uint64_t noisy_memory_mib; /* --noisy-lkup-memory */
+	uint64_t noisy_reads; /* --noisy-lkup-num-reads, each frame */
 	uint64_t noisy_writes;
 	uint64_t noisy_reads_writes;
 };
@@ -44,15 +44,15 @@ struct fwd_stream {
 	uint16_t tx_port;
 	uint16_t tx_queue;
 	struct rte_ether_addr tx_mac; /* address of tx_port */
-	struct rte_ether_addr peer;   /* --eth-peer of tx_port; 02:00:00:00:00:NN unless given */
-	uint64_t tx_offloads;	      /* enabled on tx_port, RTE_ETH_TX_OFFLOAD_* */
+	struct rte_ether_addr peer; /* --eth-peer of tx_port; 02:00:00:00:00:NN unless given */
+	uint64_t tx_offloads; /* enabled on tx_port, RTE_ETH_TX_OFFLOAD_* */
 	uint16_t burst;
 	uint16_t index; /* number of the stream, from 0 */
-	int socket;	/* NUMA node for a mode's own memory */
+	int socket; /* NUMA node for a mode's own memory */
 	struct rte_mempool *pool;
 	const struct fwd_options *options;
 	uint64_t dropped; /* frames that the mode itself dropped, by process() */
-	void *priv;	  /* the mode's own */
+	void *priv; /* the mode's own */
 };
 
 /*
@@ -65,11 +65,11 @@ typedef uint16_t (*fwd_process)(struct fwd_stream *st, struct rte_mbuf **pkts, u
 
 /* What a mode's loop does besides process(); constants that the compiler folds. */
 enum fwd_kind {
-	FWD_NO_RX = 1 << 0,	 /* nothing is received: process() makes the frames */
-	FWD_NO_TX = 1 << 1,	 /* nothing is sent */
+	FWD_NO_RX = 1 << 0, /* nothing is received: process() makes the frames */
+	FWD_NO_TX = 1 << 1, /* nothing is sent */
 	FWD_EVERY_TURN = 1 << 2, /* process() is called for empty polls too */
 	FWD_COUNTS_SENT = 1 << 3, /* packets of a window are those sent */
-	FWD_SAME_PORT = 1 << 4,	 /* replies leave by the port they came in (icmpecho) */
+	FWD_SAME_PORT = 1 << 4, /* replies leave by the port they came in (icmpecho) */
 };
 
 /* Forward until told to stop (true) or until a recording is complete (false). */
@@ -82,7 +82,7 @@ struct fwd_mode {
 	int (*init)(struct fwd_stream *st, struct err *err);
 	/* Free what init and process() keep, frames included. May be NULL. */
 	void (*fini)(struct fwd_stream *st);
-	fwd_process process;			/* for noisy, which wraps another mode */
+	fwd_process process; /* for noisy, which wraps another mode */
 	fwd_loop_fn loops[LCORE_RECORD_LOOPS]; /* indexed by enum lcore_record */
 };
 

@@ -12,8 +12,15 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_cycles.h>
+#include <rte_per_lcore.h>
 
 #include "fwd.h"
+
+/*
+ * How many frames the driver refused of those this lcore generated last; a mode that numbers its
+ * frames counts back by it, as testpmd does. Each mode has its own.
+ */
+static __rte_unused RTE_DEFINE_PER_LCORE(uint16_t, loop_refused);
 
 /* Copy the frames that are about to be sent; the driver owns them afterwards. */
 static inline void
@@ -36,13 +43,9 @@ loop_copy(struct lcore_saved *sv, struct rte_mbuf **pkts, uint16_t n)
 static inline bool
 loop_edge(struct lcore *lc, const struct lcore_counts *counts, uint32_t asked)
 {
-	struct timespec ts;
 	struct lcore_edge *edge = &lc->edge;
 
-	/* vDSO: no system call where the clock source is the TSC. */
-	clock_gettime(CLOCK_MONOTONIC_RAW, &ts);
-	edge->tsc = rte_rdtsc();
-	edge->raw_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	lcore_clock_read(&edge->clock);
 	edge->counts = *counts;
 	for (unsigned int i = 0; i < lc->nb_streams; i++)
 		edge->counts.tx_dropped += lc->streams[i]->dropped;
@@ -94,12 +97,14 @@ fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const u
 				sent = rte_eth_tx_burst(st->tx_port, st->tx_queue, pkts, out);
 				if (record & LCORE_RECORD_FRAMES)
 					lc->saved.count = RTE_MIN(
-						lc->saved.count + sent, lc->saved.limit);
+							lc->saved.count + sent, lc->saved.limit);
 				c.tx_packets += sent;
 				if ((record & LCORE_RECORD_BURSTS) && (kind & FWD_COUNTS_SENT))
 					lc->bursts[sent]++;
 				if (unlikely(sent < out)) {
 					c.tx_dropped += out - sent;
+					if (kind & FWD_COUNTS_SENT)
+						RTE_PER_LCORE(loop_refused) = out - sent;
 					rte_pktmbuf_free_bulk(&pkts[sent], out - sent);
 				}
 			}
@@ -124,7 +129,7 @@ fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const u
 }
 
 #define FWD_LOOP(id, suffix, process, kind, record) \
-	static bool id##_loop_##suffix(struct lcore *lc) \
+	static bool loop_##id##_##suffix(struct lcore *lc) \
 	{ \
 		return fwd_loop(lc, process, kind, record); \
 	}
@@ -148,8 +153,8 @@ fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const u
 		.init = init_fn, \
 		.fini = fini_fn, \
 		.process = process_fn, \
-		.loops = {id##_loop_0, id##_loop_1, id##_loop_2, id##_loop_3, id##_loop_4, \
-			id##_loop_5, id##_loop_6, id##_loop_7}, \
+		.loops = { loop_##id##_0, loop_##id##_1, loop_##id##_2, loop_##id##_3, \
+				loop_##id##_4, loop_##id##_5, loop_##id##_6, loop_##id##_7 }, \
 	}
 
 #endif

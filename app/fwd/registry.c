@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The forwarding modes, in testpmd's order. */
+#include <stdio.h>
 #include <string.h>
 
 #include "fwd.h"
 
 extern const struct fwd_mode fwd_io, fwd_mac, fwd_macswap, fwd_flowgen, fwd_rxonly, fwd_txonly,
-	fwd_csum, fwd_icmpecho, fwd_noisy, fwd_5tswap;
+		fwd_csum, fwd_icmpecho, fwd_noisy, fwd_5tswap;
 
 static const struct fwd_mode *const modes[] = {
 	&fwd_io,
@@ -32,5 +33,12 @@ fwd_mode_find(const char *name)
 const char *
 fwd_mode_names(void)
 {
-	return "io mac macswap flowgen rxonly txonly csum icmpecho noisy 5tswap";
+	static char names[256];
+
+	if (names[0] != '\0')
+		return names;
+	for (unsigned int i = 0; i < RTE_DIM(modes); i++)
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+				i == 0 ? "" : " ", modes[i]->name);
+	return names;
 }

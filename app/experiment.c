@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "experiment.h"
+#include "machine.h"
+#include "stop.h"
+#include "warn.h"
+
+#define CALIBRATE_S 0.2 /* shortest base of the TSC calibration: 0.3 ppm */
+#define DPDK_ROUNDING_HZ 5.1e6 /* DPDK rounds its calibration to 10 MHz */
+
+/* Everything read at one edge for one lcore. */
+struct edge {
+	struct lcore_edge loop;
+	struct machine_counts machine;
+	struct port_counts ports;
+};
+
+static void
+read_edges(const struct experiment *x, struct edge *edges)
+{
+	for (unsigned int i = 0; i < x->nb_lcores; i++) {
+		struct lcore *lc = &x->lcores[i];
+
+		edges[i].loop = lc->edge;
+		machine_read(&edges[i].machine, x->placement->at[i].cpu, atomic_load(&lc->tid),
+				x->placement->main_cpu);
+		ports_counts(x->ports, x->lcores, i, &edges[i].ports);
+	}
+}
+
+static uint64_t
+since(uint64_t now, uint64_t before)
+{
+	return now == MACHINE_UNKNOWN || before == MACHINE_UNKNOWN ? RESULT_UNKNOWN : now - before;
+}
+
+static double
+ratio(double a, double b)
+{
+	return b > 0 ? a / b : NAN;
+}
+
+static void
+utc_text(char *text, size_t size)
+{
+	struct timespec ts;
+	struct tm tm;
+	size_t n;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	gmtime_r(&ts.tv_sec, &tm);
+	n = strftime(text, size, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text + n, size - n, ".%03ldZ", ts.tv_nsec / 1000000);
+}
+
+/* ---- taint ---- */
+
+static double
+known(uint64_t value)
+{
+	return value == RESULT_UNKNOWN ? NAN : (double)value;
+}
+
+/* Change of frequency in percent; a throttle event or a new limit is beyond every bound. */
+static double
+frequency_change(const struct machine_counts *now, const struct machine_counts *before)
+{
+	uint64_t throttles = since(now->throttles, before->throttles);
+
+	if ((throttles != RESULT_UNKNOWN && throttles > 0) ||
+			now->freq_limits != before->freq_limits)
+		return INFINITY;
+	if (now->freq_khz == MACHINE_UNKNOWN || before->freq_khz == MACHINE_UNKNOWN)
+		return NAN;
+	return 100 * fabs((double)now->freq_khz / (double)before->freq_khz - 1);
+}
+
+/* What each cause is judged by, in the units of its bound; NAN: unknown, so no taint. */
+static void
+taint_values(const struct result_window *w, const struct edge *now, const struct edge *before,
+		double *value)
+{
+	double seconds = 1e-9 * (double)w->duration_ns;
+
+	for (unsigned int t = 0; t < TAINT_MAX; t++)
+		value[t] = NAN;
+	value[TAINT_IRQS] = known(w->irqs) / seconds / machine_tick_hz();
+	value[TAINT_CTXSW] = known(w->ctx_switches);
+	value[TAINT_STEAL] = 100 * known(w->steal_ns) / (double)w->duration_ns;
+	value[TAINT_SMI] = known(w->smi);
+	value[TAINT_UNSATURATED] = 100 * ratio((double)w->empty_polls, (double)w->polls);
+	value[TAINT_MISSED] = known(w->rx_missed);
+	value[TAINT_NOMBUF] = known(w->rx_nombuf);
+	value[TAINT_FREQ] = frequency_change(&now->machine, &before->machine);
+}
+
+static void
+add_taint(struct result_window *w, enum taint cause)
+{
+	size_t used = strlen(w->taint);
+
+	snprintf(w->taint + used, sizeof(w->taint) - used, "%s%s", used == 0 ? "" : ";",
+			taint_word(cause));
+}
+
+static void
+set_taint(const struct experiment *x, struct result_window *w, const struct edge *now,
+		const struct edge *before, bool controller)
+{
+	double value[TAINT_MAX];
+
+	taint_values(w, now, before, value);
+	w->tainted = 0;
+	for (unsigned int t = 0; t < TAINT_MAX; t++)
+		if (value[t] > x->options->taint_bound[t]) {
+			add_taint(w, (enum taint)t);
+			w->tainted = 1;
+		}
+	/* A standing condition of the machine: said, but no reason to refuse the window. */
+	if (controller)
+		add_taint(w, TAINT_CONTROLLER);
+}
+
+/* ---- rows ---- */
+
+static void
+fill_counts(struct result_window *w, const struct edge *now, const struct edge *before,
+		bool counts_sent, bool busy)
+{
+	const struct lcore_counts *a = &before->loop.counts, *b = &now->loop.counts;
+	double packets;
+
+	w->duration_ns = now->loop.clock.raw_ns - before->loop.clock.raw_ns;
+	w->tsc_delta = now->loop.clock.tsc - before->loop.clock.tsc;
+	w->rx_packets = b->rx_packets - a->rx_packets;
+	w->tx_packets = b->tx_packets - a->tx_packets;
+	w->tx_dropped = b->tx_dropped - a->tx_dropped;
+	w->polls = b->polls - a->polls;
+	w->empty_polls = b->empty_polls - a->empty_polls;
+	w->rx_missed = now->ports.missed - before->ports.missed;
+	w->rx_nombuf = now->ports.nombuf - before->ports.nombuf;
+	packets = (double)(counts_sent ? w->tx_packets : w->rx_packets);
+	w->pps = ratio(packets, 1e-9 * (double)w->duration_ns);
+	w->tsc_cycles_per_packet = ratio((double)w->tsc_delta, packets);
+	if (busy)
+		w->busy_cycles_per_packet =
+				ratio((double)(b->busy_cycles - a->busy_cycles), packets);
+	w->irqs = since(now->machine.irqs, before->machine.irqs);
+	w->ctx_switches = since(now->machine.ctx_switches, before->machine.ctx_switches);
+	w->steal_ns = since(now->machine.steal_ns, before->machine.steal_ns);
+	w->smi = since(now->machine.smi, before->machine.smi);
+}
+
+static void
+fill_setting(const struct experiment *x, struct result_window *w, unsigned int lcore,
+		uint32_t number)
+{
+	const struct options *o = x->options;
+	const struct placed *at = &x->placement->at[lcore];
+
+	result_window_init(w);
+	snprintf(w->run_id, sizeof(w->run_id), "%s", x->run_id);
+	snprintf(w->host, sizeof(w->host), "%s", x->host);
+	snprintf(w->scenario, sizeof(w->scenario), "%s", o->scenario);
+	snprintf(w->mode, sizeof(w->mode), "%s", o->mode->name);
+	snprintf(w->source, sizeof(w->source), "%s", o->source_text);
+	snprintf(w->relation, sizeof(w->relation), "%s", relation_word(at->relation));
+	w->block = w->position = w->visit = 1;
+	w->window = number;
+	w->warmup = number == 0 ? 1 : 0;
+	w->burst = o->burst;
+	if (x->pkt_len != 0)
+		w->pkt_len = x->pkt_len;
+	w->lcore = at->lcore;
+	w->cpu = at->cpu;
+	if (at->sibling >= 0)
+		w->sibling_cpu = (uint64_t)at->sibling;
+	w->tsc_hz = x->tsc_hz;
+	w->emulated = machine_emulated() ? 1 : 0;
+}
+
+static int
+hand_over(struct experiment *x, const struct edge *before, const struct edge *now,
+		const char *utc_start, uint32_t number, struct err *err)
+{
+	bool counts_sent = (x->options->mode->kind & FWD_COUNTS_SENT) != 0;
+
+	for (unsigned int i = 0; i < x->nb_lcores; i++) {
+		uint64_t bursts[LCORE_BURST_MAX + 1];
+		struct result_window w;
+
+		fill_setting(x, &w, i, number);
+		snprintf(w.utc_start, sizeof(w.utc_start), "%s", utc_start);
+		fill_counts(&w, &now[i], &before[i], counts_sent, x->options->record_core_cycles);
+		set_taint(x, &w, &now[i], &before[i], x->placement->at[i].controller);
+		for (unsigned int b = 0; b <= LCORE_BURST_MAX; b++)
+			bursts[b] = now[i].loop.bursts[b] - before[i].loop.bursts[b];
+		if (x->row(x->row_arg, &w, x->options->record_burst_stats ? bursts : NULL, err) !=
+				0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- schedule ---- */
+
+/* Longest time without a look at the ports. */
+#define CHECK_S 1.0
+
+/* Wait for the end of a window; look at the ports and print their statistics on the way. */
+static int
+wait_window(struct experiment *x, double seconds, struct err *err)
+{
+	double period = x->options->stats_period;
+
+	while (seconds > 0 && !stop_asked()) {
+		double nap = RTE_MIN(seconds, CHECK_S);
+
+		if (period > 0)
+			nap = RTE_MIN(nap, RTE_MAX(0.001, period - x->unprinted));
+		stop_sleep(nap);
+		seconds -= nap;
+		x->unprinted += nap;
+		if (ports_check(x->ports, err) != 0)
+			return -1;
+		if (period > 0 && x->unprinted >= period) {
+			ports_print(x->ports, x->options->xstats, stderr);
+			x->unprinted = 0;
+		}
+	}
+	return 0;
+}
+
+static int
+measure_window(struct experiment *x, struct edge *edges, uint32_t number, double seconds,
+		struct err *err)
+{
+	struct edge *before = edges, *now = edges + x->nb_lcores;
+	char utc_start[RESULT_TEXT_MAX];
+	struct err gone = { 0 };
+	int rc;
+
+	utc_text(utc_start, sizeof(utc_start));
+	rc = wait_window(x, seconds, &gone);
+	if (lcore_take_edge(x->lcores, x->nb_lcores, err) != 0)
+		return -1;
+	read_edges(x, now);
+	if (hand_over(x, before, now, utc_start, number, err) != 0)
+		return -1;
+	memcpy(before, now, x->nb_lcores * sizeof(*now));
+	if (rc != 0)
+		*err = gone;
+	return rc;
+}
+
+static void
+calibrate(struct experiment *x)
+{
+	struct lcore_clock now;
+	double hz, dpdk = (double)rte_get_tsc_hz();
+
+	lcore_clock_read(&now);
+	if (1e-9 * (double)(now.raw_ns - x->started.raw_ns) < CALIBRATE_S) {
+		stop_sleep(CALIBRATE_S);
+		lcore_clock_read(&now);
+	}
+	hz = 1e9 * (double)(now.tsc - x->started.tsc) / (double)(now.raw_ns - x->started.raw_ns);
+	x->tsc_hz = (uint64_t)(hz + 0.5);
+	if (fabs(hz - dpdk) > DPDK_ROUNDING_HZ)
+		warn("DPDK takes the TSC for %.0f Hz, the kernel's clock says %.0f: the latter is used",
+				dpdk, hz);
+}
+
+static int
+run_windows(struct experiment *x, struct edge *edges, struct err *err)
+{
+	const struct options *o = x->options;
+
+	stop_sleep(o->settle);
+	calibrate(x);
+	if (lcore_take_edge(x->lcores, x->nb_lcores, err) != 0)
+		return -1;
+	read_edges(x, edges);
+	if (o->warmup > 0 && !stop_asked() && measure_window(x, edges, 0, o->warmup, err) != 0)
+		return -1;
+	for (uint32_t n = 1; n <= o->windows && !stop_asked(); n++) {
+		if (measure_window(x, edges, n, o->duration, err) != 0)
+			return -1;
+		if (!stop_asked() || n == o->windows)
+			x->windows_done = n;
+	}
+	return 0;
+}
+
+int
+experiment_run(struct experiment *x, struct err *err)
+{
+	struct edge *edges = calloc(2 * (size_t)x->nb_lcores, sizeof(*edges));
+	struct err stop_err;
+	unsigned int launched = 0;
+	int rc = 0;
+
+	if (edges == NULL)
+		return err_set(err, EXIT_FAILED, "out of memory");
+	while (launched < x->nb_lcores && rc == 0) {
+		rc = lcore_launch(&x->lcores[launched], err);
+		if (rc == 0)
+			launched++;
+	}
+	if (rc == 0)
+		rc = run_windows(x, edges, err);
+	if (lcore_stop(x->lcores, launched, rc == 0 ? err : &stop_err) != 0) {
+		x->stuck = true;
+		rc = -1;
+	}
+	x->interrupted = x->windows_done < x->options->windows;
+	free(edges);
+	return rc;
+}
+
+double
+experiment_seconds(const struct options *o)
+{
+	return o->settle + o->warmup + o->windows * o->duration;
+}

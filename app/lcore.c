@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+#include <rte_launch.h>
+#include <rte_pause.h>
+
+#include "fwd.h"
+#include "lcore.h"
+
+#define ANSWER_TIMEOUT_S 5
+
+/* The forwarding thread: copy frames while that is asked for, then the loop that is measured. */
+static int
+lcore_run(void *arg)
+{
+	struct lcore *lc = arg;
+	unsigned int record = lc->record;
+	bool stopped = false;
+
+	atomic_store(&lc->tid, gettid());
+	if (record & LCORE_RECORD_FRAMES)
+		stopped = lc->mode->loops[record](lc);
+	if (!stopped)
+		lc->mode->loops[record & ~(unsigned int)LCORE_RECORD_FRAMES](lc);
+	return 0;
+}
+
+int
+lcore_launch(struct lcore *lc, struct err *err)
+{
+	int rc = rte_eal_remote_launch(lcore_run, lc, lc->id);
+
+	if (rc != 0)
+		return err_set(err, EXIT_FAILED, "lcore %u does not start: %s", lc->id,
+				strerror(-rc));
+	return 0;
+}
+
+/* A thread answers within one turn of its loop, so this spins before it sleeps. */
+static int
+wait_answer(struct lcore *lc, struct err *err)
+{
+	const struct timespec nap = { .tv_nsec = 50000 };
+	uint64_t start = rte_get_timer_cycles();
+	uint64_t hz = rte_get_timer_hz();
+	uint32_t asked = atomic_load(&lc->edge_asked);
+
+	while (atomic_load_explicit(&lc->edge_done, memory_order_acquire) != asked) {
+		uint64_t waited = rte_get_timer_cycles() - start;
+
+		if (waited > ANSWER_TIMEOUT_S * hz)
+			return err_set(err, EXIT_FAILED,
+					"lcore %u (CPU %d) has not answered for %d s: stuck in its driver",
+					lc->id, lc->cpu, ANSWER_TIMEOUT_S);
+		if (waited > hz / 1000)
+			nanosleep(&nap, NULL);
+		else
+			rte_pause();
+	}
+	return 0;
+}
+
+int
+lcore_take_edge(struct lcore *lcs, unsigned int n, struct err *err)
+{
+	for (unsigned int i = 0; i < n; i++)
+		atomic_fetch_add_explicit(&lcs[i].edge_asked, 1, memory_order_release);
+	for (unsigned int i = 0; i < n; i++)
+		if (wait_answer(&lcs[i], err) != 0)
+			return -1;
+	return 0;
+}
+
+int
+lcore_stop(struct lcore *lcs, unsigned int n, struct err *err)
+{
+	for (unsigned int i = 0; i < n; i++)
+		atomic_store(&lcs[i].stop, true);
+	if (lcore_take_edge(lcs, n, err) != 0)
+		return -1;
+	for (unsigned int i = 0; i < n; i++)
+		rte_eal_wait_lcore(lcs[i].id);
+	return 0;
+}

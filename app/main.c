@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* dpdk-sibfwd: bring up, measure, tear down. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_malloc.h>
+#include <rte_version.h>
+
+#include "capture.h"
+#include "environment.h"
+#include "experiment.h"
+#include "lcore.h"
+#include "machine.h"
+#include "options.h"
+#include "placement.h"
+#include "port.h"
+#include "result.h"
+#include "stop.h"
+#include "warn.h"
+
+#define BUSY_SHARE 0.8 /* of a CPU that is too busy to measure on */
+#define BUSY_BASE_S 0.2
+
+/* Everything that is brought up, and has to be torn down in the reverse order. */
+struct run {
+	int argc; /* the command line */
+	char **argv;
+	int eal_argc; /* its part before the "--", and what we add */
+	char **eal_argv;
+	struct options options;
+	struct capture capture;
+	bool have_capture;
+	struct placement placement;
+	struct machine_counts busy_from[PLACEMENT_MAX];
+	struct lcore_clock started;
+	char *eal_log;
+	bool eal_up;
+	struct ports ports;
+	struct lcore *lcores;
+	unsigned int nb_lcores;
+	struct result *result;
+	char run_id[64];
+	char host[RESULT_TEXT_MAX];
+	struct result_window *rows;
+	size_t nb_rows;
+	bool stdout_gone;
+	bool progress;
+	struct experiment experiment;
+};
+
+/* ---- before EAL ---- */
+
+/* A closed standard stream would hand its number to the next file that is opened. */
+static void
+keep_standard_streams(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+			_exit(EXIT_FAILED);
+}
+
+static int
+split_arguments(struct run *r, int argc, char **argv, struct err *err)
+{
+	int dashes = 1;
+
+	while (dashes < argc && strcmp(argv[dashes], "--") != 0)
+		dashes++;
+	r->argc = argc;
+	r->argv = argv;
+	/* Room for one argument of ours and the final NULL. */
+	r->eal_argv = calloc((size_t)dashes + 2, sizeof(*r->eal_argv));
+	if (r->eal_argv == NULL)
+		return err_set(err, EXIT_FAILED, "out of memory");
+	memcpy(r->eal_argv, argv, (size_t)dashes * sizeof(*argv));
+	r->eal_argc = dashes;
+	if (dashes == argc)
+		return options_parse(&r->options, 1, argv, err);
+	return options_parse(&r->options, argc - dashes, argv + dashes, err);
+}
+
+static bool
+eal_has(const struct run *r, const char *option)
+{
+	for (int i = 1; i < r->eal_argc; i++)
+		if (strcmp(r->eal_argv[i], option) == 0)
+			return true;
+	return false;
+}
+
+/* EAL's own complaint about missing huge pages takes several lines and names no remedy. */
+static int
+check_hugepages(const struct run *r, struct err *err)
+{
+	DIR *dir;
+	struct dirent *entry;
+	long long pages = 0;
+
+	if (eal_has(r, "--no-huge"))
+		return 0;
+	dir = opendir("/sys/kernel/mm/hugepages");
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		char path[512], text[32];
+
+		snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/%s/free_hugepages",
+				entry->d_name);
+		pages += atoll(machine_file(path, text, sizeof(text)));
+	}
+	if (dir != NULL)
+		closedir(dir);
+	if (pages > 0)
+		return 0;
+	return err_set(err, EXIT_FAILED,
+			"no huge pages are free: reserve some (echo 256 > /proc/sys/vm/nr_hugepages) or give EAL --no-huge -m 256");
+}
+
+static int
+load_capture(struct run *r, struct err *err)
+{
+	char text[512];
+
+	if (r->options.source != SOURCE_PCAP)
+		return 0;
+	if (capture_load(&r->capture, r->options.capture,
+			    r->options.mbuf_size - RTE_PKTMBUF_HEADROOM, err) != 0)
+		return -1;
+	r->have_capture = true;
+	fprintf(stderr, "dpdk-sibfwd: capture %s: %s\n", r->options.capture,
+			capture_describe(&r->capture.info, text, sizeof(text)));
+	return 0;
+}
+
+static int
+dry_run(const struct run *r)
+{
+	const struct options *o = &r->options;
+
+	placement_print(&r->placement, stdout);
+	printf("scenarios   %s\n", o->scenario);
+	printf("order       1 block of 1 visit: settle %g s, warm-up %g s, %u windows of %g s\n",
+			o->settle, o->warmup, o->windows, o->duration);
+	printf("time        %.1f s\n", experiment_seconds(o));
+	return EXIT_DONE;
+}
+
+/* ---- EAL ---- */
+
+static int saved_streams[2] = { -1, -1 };
+static int eal_output = -1;
+
+/* What EAL and the drivers print while they start is kept, to be told in one line or logged. */
+static void
+hold_output(void)
+{
+	fflush(stdout);
+	eal_output = memfd_create("eal", MFD_CLOEXEC);
+	if (eal_output < 0)
+		return;
+	for (int i = 0; i < 2; i++) {
+		saved_streams[i] = fcntl(i + 1, F_DUPFD_CLOEXEC, 3);
+		dup2(eal_output, i + 1);
+	}
+}
+
+static void
+release_output(void)
+{
+	if (eal_output < 0)
+		return;
+	fflush(stdout);
+	for (int i = 0; i < 2; i++) {
+		dup2(saved_streams[i], i + 1);
+		close(saved_streams[i]);
+	}
+}
+
+/* Returns all that was printed; the caller frees it. */
+static char *
+take_output(void)
+{
+	off_t size = eal_output < 0 ? 0 : lseek(eal_output, 0, SEEK_END);
+	char *text = calloc(1, (size_t)size + 1);
+
+	if (text != NULL && size > 0 && pread(eal_output, text, (size_t)size, 0) != size)
+		text[0] = '\0';
+	if (eal_output >= 0)
+		close(eal_output);
+	eal_output = -1;
+	return text;
+}
+
+/* EAL may end the process itself: then its words must come out after all. */
+static void
+on_exit_in_eal(void)
+{
+	char *text;
+
+	if (eal_output < 0)
+		return;
+	release_output();
+	text = take_output();
+	fputs(text != NULL ? text : "", stderr);
+	free(text);
+}
+
+/* The lines of EAL's output that say why: its last two, and getopt's that bears our name. */
+static void
+eal_reason(char *log, const char *program, char *reason, size_t size)
+{
+	const char *last[2] = { NULL, NULL }, *usage = NULL;
+	char *save = NULL;
+
+	for (char *line = strtok_r(log, "\n", &save); line != NULL;
+			line = strtok_r(NULL, "\n", &save)) {
+		if (strncmp(line, program, strlen(program)) == 0 && usage == NULL)
+			usage = line + strlen(program);
+		if (strncmp(line, "EAL: ", 5) != 0)
+			continue;
+		last[0] = last[1];
+		last[1] = line + 5;
+	}
+	snprintf(reason, size, "%s%s%s%s%s", usage != NULL ? usage : "", usage != NULL ? "; " : "",
+			last[0] != NULL ? last[0] : "", last[0] != NULL ? "; " : "",
+			last[1] != NULL ? last[1] : "no reason given");
+}
+
+static int
+start_eal(struct run *r, struct err *err)
+{
+	char reason[400];
+	int rc;
+
+	if (r->placement.eal_lcores[0] != '\0')
+		r->eal_argv[r->eal_argc++] = r->placement.eal_lcores;
+	atexit(on_exit_in_eal);
+	hold_output();
+	rc = rte_eal_init(r->eal_argc, r->eal_argv);
+	release_output();
+	r->eal_log = take_output();
+	if (rc >= 0) {
+		r->eal_up = true;
+		return 0;
+	}
+	rc = rte_errno;
+	eal_reason(r->eal_log, r->eal_argv[0], reason, sizeof(reason));
+	return err_set(err, rc == EINVAL ? EXIT_USAGE : EXIT_FAILED, "EAL does not start: %s",
+			reason);
+}
+
+static void
+lock_memory(const struct options *o)
+{
+	/* On fault: what is never touched need not be resident. */
+	if (o->mlockall && mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0)
+		warn("memory is not locked: %s", strerror(errno));
+}
+
+/* ---- lcores ---- */
+
+static int
+prepare_saved(struct lcore *lc, const struct options *o)
+{
+	struct lcore_saved *sv = &lc->saved;
+
+	sv->limit = o->save_frames;
+	sv->frame_max = RTE_MAX(o->max_pkt_len, RTE_MAX((uint32_t)o->mbuf_size, o->fwd.tx_pkt_len));
+	sv->info = calloc(sv->limit, sizeof(*sv->info));
+	sv->bytes = calloc(sv->limit, sv->frame_max);
+	lc->record |= LCORE_RECORD_FRAMES;
+	return sv->info != NULL && sv->bytes != NULL ? 0 : -1;
+}
+
+static int
+prepare_lcores(struct run *r, struct err *err)
+{
+	const struct options *o = &r->options;
+
+	r->lcores = rte_zmalloc(
+			"lcores", r->placement.nb * sizeof(*r->lcores), RTE_CACHE_LINE_SIZE);
+	if (r->lcores == NULL)
+		return err_set(err, EXIT_FAILED, "no memory for the lcores");
+	r->nb_lcores = ports_assign(&r->ports, r->lcores, r->placement.nb);
+	if (r->nb_lcores < r->placement.nb)
+		warn("--nb-cores=%u: there are %u streams, so %u lcores forward", o->nb_cores,
+				r->ports.nb_streams, r->nb_lcores);
+	for (unsigned int i = 0; i < r->nb_lcores; i++) {
+		struct lcore *lc = &r->lcores[i];
+
+		lc->id = r->placement.at[i].lcore;
+		lc->cpu = (int)r->placement.at[i].cpu;
+		lc->burst = o->burst;
+		lc->mode = o->mode;
+		if (o->record_core_cycles)
+			lc->record |= LCORE_RECORD_CYCLES;
+		if (o->record_burst_stats) {
+			lc->record |= LCORE_RECORD_BURSTS;
+			lc->bursts = calloc(LCORE_BURST_MAX + 1, sizeof(*lc->bursts));
+		}
+		if (lc->streams == NULL || (o->record_burst_stats && lc->bursts == NULL) ||
+				(o->save_path != NULL && prepare_saved(lc, o) != 0))
+			return err_set(err, EXIT_FAILED, "out of memory");
+	}
+	return 0;
+}
+
+/* A CPU that somebody else uses gives no figure worth having. */
+static int
+check_busy(const struct run *r, struct err *err)
+{
+	struct lcore_clock now;
+	double seconds;
+
+	lcore_clock_read(&now);
+	seconds = 1e-9 * (double)(now.raw_ns - r->started.raw_ns);
+	if (seconds < BUSY_BASE_S) {
+		stop_sleep(BUSY_BASE_S - seconds);
+		seconds = BUSY_BASE_S;
+	}
+	for (unsigned int i = 0; i < r->placement.nb && !r->options.force; i++) {
+		struct machine_counts c;
+		unsigned int cpu = r->placement.at[i].cpu;
+		double share;
+
+		machine_read(&c, cpu, 0, r->placement.main_cpu);
+		share = 1e-9 * (double)(c.busy_ns - r->busy_from[i].busy_ns) / seconds;
+		if (c.busy_ns != MACHINE_UNKNOWN && share > BUSY_SHARE)
+			return err_set(err, EXIT_FAILED,
+					"CPU %u is busy (%.0f %% of the last %.1f s): end what runs there, choose another CPU, or give --force",
+					cpu, 100 * share, seconds);
+	}
+	return 0;
+}
+
+/* ---- results ---- */
+
+static void
+show_progress(struct run *r, const struct result_window *w)
+{
+	if (r->progress)
+		fprintf(stderr, "\rwindow %u/%u  %.3f Mpps  %.2f cycles/packet   ",
+				(unsigned int)w->window, r->options.windows, 1e-6 * w->pps,
+				w->tsc_cycles_per_packet);
+}
+
+/* Standard output went away: that ends a run that writes nothing else. */
+static int
+print_row(struct run *r, const struct result_window *w, struct err *err)
+{
+	if (r->options.format != FORMAT_CSV || r->stdout_gone)
+		return 0;
+	if ((r->nb_rows == 0 && result_print_csv_header(stdout) != 0) ||
+			result_print_csv(stdout, w) != 0 || fflush(stdout) != 0) {
+		r->stdout_gone = true;
+		if (r->result == NULL)
+			return err_set(err, EXIT_FAILED, "standard output: %s", strerror(errno));
+	}
+	return 0;
+}
+
+static int
+on_row(void *arg, const struct result_window *w, const uint64_t *bursts, struct err *err)
+{
+	struct run *r = arg;
+	struct result_window *rows;
+
+	if (print_row(r, w, err) != 0)
+		return -1;
+	rows = realloc(r->rows, (r->nb_rows + 1) * sizeof(*rows));
+	if (rows == NULL)
+		return err_set(err, EXIT_FAILED, "out of memory");
+	r->rows = rows;
+	rows[r->nb_rows++] = *w;
+	show_progress(r, w);
+	if (r->result == NULL)
+		return 0;
+	if (result_add_window(r->result, w, err) != 0)
+		return -1;
+	return bursts == NULL ? 0
+			      : result_add_bursts(r->result, w, bursts, LCORE_BURST_MAX + 1, err);
+}
+
+static json_t *
+strings_json(int n, char *const *strings)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < n; i++)
+		json_array_append_new(list, json_string(strings[i]));
+	return list;
+}
+
+static json_t *
+result_json(const struct run *r, const struct err *err)
+{
+	const struct experiment *x = &r->experiment;
+	json_t *json = json_pack("{s:i, s:s, s:s, s:s, s:o, s:[s], s:i, s:s, s:i, s:i, s:b, s:b}",
+			"schema", RESULT_SCHEMA, "program", "dpdk-sibfwd", "version",
+			SIBFWD_VERSION, "run_id", r->run_id, "command_line",
+			strings_json(r->argc, r->argv), "scenarios", r->options.scenario, "blocks",
+			1, "order", "abba", "windows_asked", (int)r->options.windows,
+			"windows_done", (int)x->windows_done, "interrupted", x->interrupted,
+			"emulated", machine_emulated());
+
+	json_object_set_new(json, "tsc_hz", json_integer((json_int_t)x->tsc_hz));
+	json_object_set_new(json, "capture",
+			r->have_capture ? capture_json(&r->capture.info) : json_null());
+	json_object_set_new(json, "estimates", result_estimates_json(r->rows, r->nb_rows));
+	json_object_set_new(json, "warnings", warn_json());
+	json_object_set_new(json, "verdict", json_null());
+	json_object_set_new(json, "error", err != NULL ? json_string(err->text) : json_null());
+	return json;
+}
+
+static int
+write_results(struct run *r, const struct err *run_err, json_t *before, struct err *err)
+{
+	json_t *json = result_json(r, run_err);
+	json_t *environment = json_pack("{s:O, s:o}", "before", before, "after",
+			environment_json(&r->placement, &r->ports));
+	int rc = 0;
+
+	if (r->result != NULL)
+		rc = result_write_json(r->result, "result.json", json, err) != 0 ||
+						result_write_json(r->result, "environment.json",
+								environment, err) != 0
+				? -1
+				: 0;
+	if (r->options.format == FORMAT_TABLE)
+		result_print_table(stdout, r->rows, r->nb_rows);
+	if (r->options.format == FORMAT_JSON) {
+		json_object_set_new(json, "windows", result_windows_json(r->rows, r->nb_rows));
+		json_object_set(json, "environment", environment);
+		json_dumpf(json, stdout, JSON_INDENT(2));
+		putchar('\n');
+	}
+	if (rc == 0 && r->options.format != FORMAT_CSV && (fflush(stdout) != 0 || ferror(stdout)))
+		rc = err_set(err, EXIT_FAILED, "standard output: %s", strerror(errno));
+	json_decref(json);
+	json_decref(environment);
+	return rc;
+}
+
+static int
+compare_frames(const void *a, const void *b)
+{
+	const struct capture_frame *x = a, *y = b;
+
+	return x->ns < y->ns ? -1 : x->ns > y->ns;
+}
+
+/* Frames of all lcores in the order in which they were sent. */
+static int
+save_frames(const struct run *r, struct err *err)
+{
+	struct lcore_clock now;
+	struct timespec wall;
+	struct capture_frame *frames;
+	char path[4096];
+	uint32_t n = 0;
+	int rc;
+
+	lcore_clock_read(&now);
+	clock_gettime(CLOCK_REALTIME, &wall);
+	frames = calloc((size_t)r->nb_lcores * r->options.save_frames, sizeof(*frames));
+	if (frames == NULL)
+		return err_set(err, EXIT_FAILED, "out of memory");
+	for (unsigned int i = 0; i < r->nb_lcores; i++) {
+		const struct lcore_saved *sv = &r->lcores[i].saved;
+
+		for (uint32_t k = 0; k < sv->count; k++, n++) {
+			double ago = (double)(now.tsc - sv->info[k].tsc) /
+					(double)r->experiment.tsc_hz;
+
+			frames[n].ns = (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec -
+					(uint64_t)(ago * 1e9);
+			frames[n].len = RTE_MIN(sv->info[k].len, sv->frame_max);
+			frames[n].bytes = sv->bytes + (size_t)k * sv->frame_max;
+		}
+	}
+	if (r->nb_lcores > 1)
+		qsort(frames, n, sizeof(*frames), compare_frames);
+	snprintf(path, sizeof(path), "%.*s", (int)r->options.save_path_len, r->options.save_path);
+	rc = capture_save(path, frames, RTE_MIN(n, r->options.save_frames), err);
+	free(frames);
+	return rc;
+}
+
+/* ---- the run ---- */
+
+static void
+name_run(struct run *r)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+	size_t n;
+
+	gmtime_r(&now, &tm);
+	n = strftime(r->run_id, sizeof(r->run_id), "%Y%m%dT%H%M%SZ", &tm);
+	snprintf(r->run_id + n, sizeof(r->run_id) - n, "-%d", (int)getpid());
+	if (gethostname(r->host, sizeof(r->host) - 1) != 0)
+		snprintf(r->host, sizeof(r->host), "unknown");
+}
+
+static uint32_t
+frame_length(const struct run *r)
+{
+	const struct options *o = &r->options;
+
+	if ((o->mode->kind & FWD_COUNTS_SENT) != 0 || o->source == SOURCE_RING)
+		return o->fwd.tx_pkt_len;
+	if (o->source == SOURCE_NULL)
+		return o->null_len;
+	if (r->have_capture)
+		return (uint32_t)((r->capture.info.bytes + r->capture.info.usable / 2) /
+				r->capture.info.usable);
+	return 0;
+}
+
+static int
+bring_up(struct run *r, struct err *err)
+{
+	const struct options *o = &r->options;
+
+	if (start_eal(r, err) != 0)
+		return -1;
+	lock_memory(o);
+	if (placement_verify(&r->placement, o->nb_cores, o->sibling, err) != 0 ||
+			ports_open(&r->ports, o, r->have_capture ? &r->capture : NULL, o->nb_cores,
+					err) != 0 ||
+			prepare_lcores(r, err) != 0)
+		return -1;
+	if (o->source == SOURCE_DEV && !o->no_flush_rx)
+		ports_flush(&r->ports);
+	if ((o->tx_first || o->source == SOURCE_RING) && ports_tx_first(&r->ports, err) != 0)
+		return -1;
+	return check_busy(r, err);
+}
+
+static int
+measure(struct run *r, struct err *err)
+{
+	const struct options *o = &r->options;
+	json_t *before;
+	struct err write_err;
+	int rc;
+
+	if (o->out != NULL) {
+		r->result = result_create(o->out, err);
+		if (r->result == NULL)
+			return -1;
+		result_log(r->result, "EAL said: %s", r->eal_log != NULL ? r->eal_log : "");
+	}
+	before = environment_json(&r->placement, &r->ports);
+	r->experiment = (struct experiment){ .options = o,
+		.placement = &r->placement,
+		.ports = &r->ports,
+		.lcores = r->lcores,
+		.nb_lcores = r->nb_lcores,
+		.started = r->started,
+		.pkt_len = frame_length(r),
+		.run_id = r->run_id,
+		.host = r->host,
+		.row = on_row,
+		.row_arg = r };
+	rc = experiment_run(&r->experiment, err);
+	if (r->progress)
+		fputc('\n', stderr);
+	if (rc == 0 && r->experiment.interrupted)
+		rc = err_set(err, EXIT_FAILED, "interrupted: %u of %u windows measured",
+				r->experiment.windows_done, o->windows);
+	if (o->xstats != NULL)
+		ports_print(&r->ports, o->xstats, stderr);
+	if (o->save_path != NULL && save_frames(r, &write_err) != 0 && rc == 0) {
+		*err = write_err;
+		rc = -1;
+	}
+	if (write_results(r, rc != 0 ? err : NULL, before, &write_err) != 0 && rc == 0) {
+		*err = write_err;
+		rc = -1;
+	}
+	json_decref(before);
+	if (r->result != NULL && result_close(r->result, &write_err) != 0 && rc == 0) {
+		*err = write_err;
+		rc = -1;
+	}
+	return rc;
+}
+
+static void
+tear_down(struct run *r)
+{
+	/* A loop that does not end still uses its port. */
+	if (r->experiment.stuck)
+		return;
+	if (r->eal_up) {
+		ports_close(&r->ports);
+		for (unsigned int i = 0; i < r->nb_lcores; i++) {
+			free(r->lcores[i].streams);
+			free(r->lcores[i].bursts);
+			free(r->lcores[i].saved.info);
+			free(r->lcores[i].saved.bytes);
+		}
+		rte_free(r->lcores);
+		rte_eal_cleanup();
+	}
+	if (r->have_capture)
+		capture_close(&r->capture);
+	placement_free(&r->placement);
+	free(r->rows);
+	free(r->eal_log);
+	free(r->eal_argv);
+}
+
+static int
+run(struct run *r, struct err *err)
+{
+	const struct options *o = &r->options;
+
+	if (placement_plan(&r->placement, r->eal_argc, r->eal_argv, o->nb_cores, o->sibling, err) !=
+			0)
+		return -1;
+	if (o->dry_run)
+		return dry_run(r);
+	for (unsigned int i = 0; i < r->placement.nb; i++)
+		machine_read(&r->busy_from[i], r->placement.at[i].cpu, 0, r->placement.main_cpu);
+	if (check_hugepages(r, err) != 0 || load_capture(r, err) != 0 ||
+			placement_restrict(&r->placement, err) != 0 || bring_up(r, err) != 0)
+		return -1;
+	if (stop_asked())
+		return err_set(err, EXIT_FAILED, "interrupted before the first window");
+	return measure(r, err);
+}
+
+static void
+help(void)
+{
+	options_help(stdout);
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct run r;
+	struct err err = { 0 };
+	int rc;
+
+	keep_standard_streams();
+	stop_install();
+	lcore_clock_read(&r.started);
+	name_run(&r);
+	r.progress = isatty(STDERR_FILENO) == 1;
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+		help();
+		return EXIT_DONE;
+	}
+	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+		printf("dpdk-sibfwd %s (%s)\n", SIBFWD_VERSION, rte_version());
+		return EXIT_DONE;
+	}
+	rc = split_arguments(&r, argc, argv, &err);
+	if (rc == 0 && r.options.help) {
+		help();
+		return EXIT_DONE;
+	}
+	if (rc == 0)
+		rc = run(&r, &err);
+	if (rc != 0)
+		fprintf(stderr, "dpdk-sibfwd: %s\n", err.text);
+	tear_down(&r);
+	if (r.experiment.stuck)
+		_exit(err.code);
+	return rc != 0 ? (int)err.code : EXIT_DONE;
+}

@@ -1,0 +1,665 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+
+#define MBUF_SIZE_DEFAULT 2176 /* RTE_MBUF_DEFAULT_BUF_SIZE: 2 KiB and the headroom */
+#define TX_PKT_LEN_MIN 42 /* Ethernet, IPv4 and UDP headers */
+#define TX_PKT_LEN_DEFAULT 64
+
+static const char *const source_names[] = { "dev", "null", "pcap", "ring", NULL };
+static const char *const topology_names[] = { "paired", "chained", "loop", NULL };
+static const char *const format_names[] = { "table", "csv", "json", NULL };
+static const char *const noisy_mode_names[] = { "io", "mac", "macswap", "5tswap", NULL };
+
+/* Bounds that only remove nonsense; NAN: the cause has no bound. */
+static const struct {
+	const char *word;
+	double bound;
+	const char *unit;
+} taints[TAINT_MAX] = {
+	[TAINT_IRQS] = { "irqs", 2.0, "interrupts a tick (1/HZ) on the measured CPU" },
+	[TAINT_CTXSW] = { "ctxsw", 0.0, "involuntary switches of the forwarding thread" },
+	[TAINT_STEAL] = { "steal", 0.5, "percent of the window stolen by the hypervisor" },
+	[TAINT_SMI] = { "smi", 0.0, "system management interrupts" },
+	[TAINT_UNSATURATED] = { "unsaturated", 1.0, "percent of empty polls" },
+	[TAINT_MISSED] = { "missed", 0.0, "frames missed by the port" },
+	[TAINT_NOMBUF] = { "nombuf", 0.0, "receive allocations that failed" },
+	[TAINT_FREQ] = { "freq", 5.0, "percent of change in the CPU's frequency" },
+	[TAINT_STATE] = { "state", NAN, NULL },
+	[TAINT_CONTROLLER] = { "controller", NAN, NULL },
+};
+
+const char *
+taint_word(enum taint cause)
+{
+	return taints[cause].word;
+}
+
+struct option_row;
+typedef int (*option_set)(
+		struct options *o, const struct option_row *row, const char *arg, struct err *err);
+
+/* One option: how it is named, set and explained. */
+struct option_row {
+	const char *name; /* without the dashes */
+	const char *arg; /* its value in the help text; NULL: takes none */
+	option_set set;
+	size_t offset; /* of its field in struct options */
+	double min, max;
+	const char *const *words; /* of set_word */
+	const char *help;
+};
+
+static int
+bad_value(const struct option_row *row, const char *arg, const char *why, struct err *err)
+{
+	return err_set(err, EXIT_USAGE, "--%s=%s: %s", row->name, arg, why);
+}
+
+static int
+parse_number(const struct option_row *row, const char *arg, uint64_t *value, struct err *err)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoull(arg, &end, 10);
+	if (end == arg || *end != '\0' || arg[0] < '0' || arg[0] > '9')
+		return bad_value(row, arg, "not a whole number", err);
+	if (errno != 0 || (double)*value < row->min || (double)*value > row->max)
+		return err_set(err, EXIT_USAGE, "--%s=%s: out of range, %.0f to %.0f", row->name,
+				arg, row->min, row->max);
+	return 0;
+}
+
+static void *
+field(struct options *o, const struct option_row *row)
+{
+	return (char *)o + row->offset;
+}
+
+static int
+set_u16(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	uint64_t value;
+
+	if (parse_number(row, arg, &value, err) != 0)
+		return -1;
+	*(uint16_t *)field(o, row) = (uint16_t)value;
+	return 0;
+}
+
+static int
+set_u32(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	uint64_t value;
+
+	if (parse_number(row, arg, &value, err) != 0)
+		return -1;
+	*(uint32_t *)field(o, row) = (uint32_t)value;
+	return 0;
+}
+
+static int
+set_u64(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	return parse_number(row, arg, (uint64_t *)field(o, row), err);
+}
+
+static int
+set_int(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	uint64_t value;
+
+	if (parse_number(row, arg, &value, err) != 0)
+		return -1;
+	*(int *)field(o, row) = (int)value;
+	return 0;
+}
+
+static int
+set_double(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	char *end;
+	double value = strtod(arg, &end);
+
+	if (end == arg || *end != '\0' || !isfinite(value))
+		return bad_value(row, arg, "not a number", err);
+	if (value < row->min || value > row->max)
+		return err_set(err, EXIT_USAGE, "--%s=%s: out of range, %g to %g", row->name, arg,
+				row->min, row->max);
+	*(double *)field(o, row) = value;
+	return 0;
+}
+
+/* A flag; row->min is the value it sets. */
+static int
+set_flag(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	(void)arg;
+	(void)err;
+	*(bool *)field(o, row) = row->min != 0;
+	return 0;
+}
+
+static int
+set_text(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	if (arg[0] == '\0')
+		return bad_value(row, arg, "empty", err);
+	*(const char **)field(o, row) = arg;
+	return 0;
+}
+
+static int
+find_word(const char *const *words, const char *arg, size_t len)
+{
+	for (int i = 0; words[i] != NULL; i++)
+		if (strlen(words[i]) == len && memcmp(words[i], arg, len) == 0)
+			return i;
+	return -1;
+}
+
+static int
+unknown_word(const struct option_row *row, const char *arg, struct err *err)
+{
+	char list[128] = "";
+
+	for (int i = 0; row->words[i] != NULL; i++) {
+		strncat(list, i == 0 ? "" : " ", sizeof(list) - strlen(list) - 1);
+		strncat(list, row->words[i], sizeof(list) - strlen(list) - 1);
+	}
+	return err_set(err, EXIT_USAGE, "--%s=%s: unknown, one of: %s", row->name, arg, list);
+}
+
+/* One of row->words, kept as its index in an int-sized enum. */
+static int
+set_word(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	int i = find_word(row->words, arg, strlen(arg));
+
+	if (i < 0)
+		return unknown_word(row, arg, err);
+	*(int *)field(o, row) = i;
+	return 0;
+}
+
+/* One of row->words, kept as the word. */
+static int
+set_name(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	int i = find_word(row->words, arg, strlen(arg));
+
+	if (i < 0)
+		return unknown_word(row, arg, err);
+	*(const char **)field(o, row) = row->words[i];
+	return 0;
+}
+
+static int
+set_mode(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	const struct fwd_mode *mode = fwd_mode_find(arg);
+
+	if (mode == NULL)
+		return err_set(err, EXIT_USAGE, "--%s=%s: unknown, one of: %s", row->name, arg,
+				fwd_mode_names());
+	o->mode = mode;
+	return 0;
+}
+
+static int
+set_mlockall(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	if (o->mlockall_given && o->mlockall != (row->min != 0))
+		return err_set(err, EXIT_USAGE,
+				"--mlockall and --no-mlockall contradict each other");
+	o->mlockall_given = true;
+	return set_flag(o, row, arg, err);
+}
+
+static int
+set_portmask(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	char *end;
+	uint64_t mask;
+
+	errno = 0;
+	mask = strtoull(arg, &end, 16);
+	if (end == arg || *end != '\0' || arg[0] == '-' || arg[0] == '+')
+		return bad_value(row, arg, "not a hexadecimal mask", err);
+	if (errno != 0 || mask == 0 || mask >> OPTIONS_PORTS_MAX != 0)
+		return bad_value(row, arg, "out of range, 1 to ffffffff", err);
+	if (o->nb_ports != 0)
+		return err_set(err, EXIT_USAGE, "--portmask and --portlist contradict each other");
+	o->portmask = mask;
+	return 0;
+}
+
+/* A list of numbers and ranges, in its own order: 0,2-3. */
+static int
+set_portlist(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	const char *at = arg;
+
+	if (o->portmask != 0)
+		return err_set(err, EXIT_USAGE, "--portmask and --portlist contradict each other");
+	o->nb_ports = 0;
+	for (;;) {
+		unsigned long first, last;
+		char *end;
+
+		if (*at < '0' || *at > '9')
+			return bad_value(row, arg, "not a list of ports like 0,2-3", err);
+		first = last = strtoul(at, &end, 10);
+		if (*end == '-' && end[1] >= '0' && end[1] <= '9')
+			last = strtoul(end + 1, &end, 10);
+		if (last >= OPTIONS_PORTS_MAX || first > last)
+			return bad_value(row, arg, "port out of range, 0 to 31", err);
+		for (unsigned long p = first; p <= last; p++) {
+			for (int i = 0; i < o->nb_ports; i++)
+				if (o->ports[i] == p)
+					return bad_value(row, arg, "a port stands twice", err);
+			o->ports[o->nb_ports++] = (uint16_t)p;
+		}
+		if (*end == '\0')
+			return 0;
+		if (*end != ',')
+			return bad_value(row, arg, "not a list of ports like 0,2-3", err);
+		at = end + 1;
+	}
+}
+
+static int
+set_eth_peer(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	unsigned int b[6];
+	int used = -1;
+	char *end;
+	unsigned long port = strtoul(arg, &end, 10);
+
+	if (end == arg || *end != ',' || arg[0] < '0' || arg[0] > '9' || strlen(end) > 18 ||
+			sscanf(end + 1, "%2x:%2x:%2x:%2x:%2x:%2x%n", &b[0], &b[1], &b[2], &b[3],
+					&b[4], &b[5], &used) != 6 ||
+			used < 0 || end[1 + used] != '\0')
+		return bad_value(row, arg, "not PORT,XX:XX:XX:XX:XX:XX", err);
+	if (port >= OPTIONS_PORTS_MAX)
+		return bad_value(row, arg, "port out of range, 0 to 31", err);
+	for (int i = 0; i < 6; i++)
+		o->peer[port].addr_bytes[i] = (uint8_t)b[i];
+	return 0;
+}
+
+static int
+set_txpkts(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	const char *at = arg;
+
+	o->fwd.nb_tx_segs = 0;
+	o->fwd.tx_pkt_len = 0;
+	for (;;) {
+		char *end;
+		unsigned long len;
+
+		if (*at < '0' || *at > '9')
+			return bad_value(row, arg, "not a list of lengths like 64,64", err);
+		len = strtoul(at, &end, 10);
+		if (len == 0 || len > UINT16_MAX)
+			return bad_value(row, arg, "segment length out of range, 1 to 65535", err);
+		if (o->fwd.nb_tx_segs == FWD_TX_SEGS_MAX)
+			return bad_value(row, arg, "more than 255 segments", err);
+		o->fwd.tx_seg_len[o->fwd.nb_tx_segs++] = (uint16_t)len;
+		o->fwd.tx_pkt_len += (uint32_t)len;
+		if (*end == '\0')
+			break;
+		if (*end != ',')
+			return bad_value(row, arg, "not a list of lengths like 64,64", err);
+		at = end + 1;
+	}
+	if (o->fwd.tx_pkt_len < TX_PKT_LEN_MIN || o->fwd.tx_pkt_len > UINT16_MAX)
+		return bad_value(row, arg, "frame length out of range, 42 to 65535", err);
+	return 0;
+}
+
+static int
+set_source(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	size_t len = strcspn(arg, ":");
+	int kind = find_word(source_names, arg, len);
+	const char *rest = arg[len] == ':' ? arg + len + 1 : NULL;
+	struct option_row length = { .name = "source=null:LEN", .min = 14, .max = 65535 };
+	uint64_t value;
+
+	if (kind < 0)
+		return unknown_word(row, arg, err);
+	o->source = (enum source_kind)kind;
+	o->source_text = arg;
+	if (kind == SOURCE_PCAP) {
+		if (rest == NULL || *rest == '\0')
+			return bad_value(row, arg, "the file is missing, pcap:FILE", err);
+		o->capture = rest;
+		return 0;
+	}
+	if (rest == NULL)
+		return 0;
+	if (kind != SOURCE_NULL)
+		return bad_value(row, arg, "takes nothing behind a colon", err);
+	if (parse_number(&length, rest, &value, err) != 0)
+		return -1;
+	o->null_len = (uint32_t)value;
+	return 0;
+}
+
+/* FILE or FILE:N; a colon that no number follows belongs to the name. */
+static int
+set_save_pcap(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	struct option_row count = { .name = row->name, .min = 1, .max = 10e6 };
+	const char *colon = strrchr(arg, ':');
+	uint64_t value;
+
+	if (arg[0] == '\0' || colon == arg)
+		return bad_value(row, arg, "the file name is missing", err);
+	o->save_path_len = strlen(arg);
+	if (colon != NULL && colon[1] != '\0' &&
+			strspn(colon + 1, "0123456789") == strlen(colon + 1)) {
+		if (parse_number(&count, colon + 1, &value, err) != 0)
+			return -1;
+		o->save_frames = (uint32_t)value;
+		o->save_path_len = (size_t)(colon - arg);
+	}
+	o->save_path = arg;
+	return 0;
+}
+
+static int
+set_sibling(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	if (strcmp(arg, "auto") == 0) {
+		o->sibling = -1;
+		return 0;
+	}
+	if (set_int(o, row, arg, err) != 0)
+		return bad_value(row, arg, "neither auto nor a CPU number", err);
+	return 0;
+}
+
+static int
+set_scenario(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	if (strcmp(arg, "as-is") != 0)
+		return bad_value(row, arg, "unknown, one of: as-is", err);
+	o->scenario = arg;
+	return 0;
+}
+
+static int
+refuse_prompt(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	(void)o;
+	(void)arg;
+	return err_set(err, EXIT_USAGE,
+			"%s%s: this version has no prompt; leave it out, forwarding starts by itself",
+			strlen(row->name) == 1 ? "-" : "--", row->name);
+}
+
+/* -a: forwarding always starts by itself here. */
+static int
+accept_auto_start(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	(void)o;
+	(void)row;
+	(void)arg;
+	(void)err;
+	return 0;
+}
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct option_row table[] = {
+	/* forwarding, as in testpmd */
+	{ "forward-mode", "MODE", set_mode, 0, 0, 0, NULL,
+			"io mac macswap flowgen rxonly txonly csum icmpecho noisy 5tswap (io)" },
+	{ "nb-cores", "N", set_u16, AT(nb_cores), 1, 127, NULL, "forwarding lcores (1)" },
+	{ "portmask", "HEX", set_portmask, 0, 0, 0, NULL, "ports that forward (all)" },
+	{ "portlist", "LIST", set_portlist, 0, 0, 0, NULL, "ports that forward, in order: 0,2-3" },
+	{ "port-topology", "WORD", set_word, AT(topology), 0, 0, topology_names,
+			"paired chained loop (paired)" },
+	{ "rxq", "N", set_u16, AT(nb_rxq), 1, 1024, NULL, "receive queues a port (1)" },
+	{ "txq", "N", set_u16, AT(nb_txq), 1, 1024, NULL, "transmit queues a port (1)" },
+	{ "rxd", "N", set_u16, AT(nb_rxd), 1, 65535, NULL, "receive descriptors (the driver's)" },
+	{ "txd", "N", set_u16, AT(nb_txd), 1, 65535, NULL, "transmit descriptors (the driver's)" },
+	{ "burst", "N", set_u16, AT(burst), 1, LCORE_BURST_MAX, NULL, "frames a burst (32)" },
+	{ "mbcache", "N", set_u16, AT(mbcache), 0, 512, NULL, "mbufs cached an lcore (250)" },
+	{ "total-num-mbufs", "N", set_u32, AT(total_mbufs), 1, 1e9, NULL,
+			"mbufs of the pool (what ports and source need)" },
+	{ "mbuf-size", "BYTES", set_u16, AT(mbuf_size), 192, 65535, NULL,
+			"data room of an mbuf, its headroom of 128 included (2176)" },
+	{ "max-pkt-len", "BYTES", set_u32, AT(max_pkt_len), 64, 65535, NULL,
+			"longest frame, FCS included (the driver's)" },
+	{ "txpkts", "LEN[,LEN...]", set_txpkts, 0, 0, 0, NULL,
+			"segment lengths of txonly's frames (64)" },
+	{ "txonly-multi-flow", NULL, set_flag, AT(fwd.txonly_multi_flow), 1, 0, NULL,
+			"txonly varies the source address" },
+	{ "eth-peer", "PORT,MAC", set_eth_peer, 0, 0, 0, NULL,
+			"destination address of modes mac and csum (02:00:00:00:00:PORT)" },
+	{ "stats-period", "SEC", set_u32, AT(stats_period), 0, 86400, NULL,
+			"port statistics on stderr every SEC seconds (0: none)" },
+	{ "display-xstats", "NAME[,NAME...]", set_text, AT(xstats), 0, 0, NULL,
+			"extended statistics shown with them and at the end" },
+	{ "record-core-cycles", NULL, set_flag, AT(record_core_cycles), 1, 0, NULL,
+			"busy cycles/packet; costs two TSC reads a burst" },
+	{ "record-burst-stats", NULL, set_flag, AT(record_burst_stats), 1, 0, NULL,
+			"histogram of burst sizes, to bursts.csv" },
+	{ "no-flush-rx", NULL, set_flag, AT(no_flush_rx), 1, 0, NULL,
+			"keep what waits in the receive queues at start" },
+	{ "mlockall", NULL, set_mlockall, AT(mlockall), 1, 0, NULL, "lock all memory (default)" },
+	{ "no-mlockall", NULL, set_mlockall, AT(mlockall), 0, 0, NULL, "do not lock memory" },
+	{ "no-numa", NULL, set_flag, AT(numa), 0, 0, NULL, "one pool, on node 0" },
+	{ "socket-num", "NODE", set_int, AT(socket), 0, 7, NULL, "NUMA node of the pool" },
+	{ "noisy-forward-mode", "MODE", set_name, AT(noisy_mode), 0, 0, noisy_mode_names,
+			"what noisy does to frames: io mac macswap 5tswap (io)" },
+	{ "noisy-tx-sw-buffer-size", "FRAMES", set_u32, AT(fwd.noisy_buffer), 0, 1 << 20, NULL,
+			"frames held back before they are sent (0)" },
+	{ "noisy-tx-sw-buffer-flushtime", "MS", set_u32, AT(fwd.noisy_flush_ms), 0, 1e6, NULL,
+			"send what is held back after MS without traffic (0: never)" },
+	{ "noisy-lkup-memory", "MIB", set_u64, AT(fwd.noisy_memory_mib), 0, 1 << 20, NULL,
+			"memory that is looked up (0)" },
+	{ "noisy-lkup-num-reads", "N", set_u64, AT(fwd.noisy_reads), 0, 1e6, NULL,
+			"random reads a frame (0)" },
+	{ "noisy-lkup-num-writes", "N", set_u64, AT(fwd.noisy_writes), 0, 1e6, NULL,
+			"random writes a frame (0)" },
+	{ "noisy-lkup-num-reads-writes", "N", set_u64, AT(fwd.noisy_reads_writes), 0, 1e6, NULL,
+			"random reads and writes a frame (0)" },
+	{ "tx-first", NULL, set_flag, AT(tx_first), 1, 0, NULL,
+			"send one burst before forwarding" },
+	{ "cmdline-file", "FILE", refuse_prompt, 0, 0, 0, NULL, NULL },
+	{ "i", NULL, refuse_prompt, 0, 0, 0, NULL, NULL },
+	{ "a", NULL, accept_auto_start, 0, 0, 0, NULL, NULL },
+	/* measuring */
+	{ "source", "KIND", set_source, 0, 0, 0, source_names,
+			"dev null[:LEN] pcap:FILE ring; all but dev make two virtual ports (dev)" },
+	{ "save-pcap", "FILE[:N]", set_save_pcap, 0, 0, 0, NULL,
+			"write the first N frames as sent, after the run (none, 64)" },
+	{ "sibling", "CPU", set_sibling, AT(sibling), 0, 65535, NULL,
+			"CPU whose idling matters; auto: the SMT sibling or the closest (auto)" },
+	{ "scenario", "S", set_scenario, 0, 0, 0, NULL, "what the sibling does (as-is)" },
+	{ "duration", "SEC", set_double, AT(duration), 0.001, 86400, NULL, "of a window (1)" },
+	{ "windows", "N", set_u32, AT(windows), 1, 1e6, NULL, "how many (3)" },
+	{ "warmup", "SEC", set_double, AT(warmup), 0, 3600, NULL, "flagged row before them (1)" },
+	{ "settle", "SEC", set_double, AT(settle), 0, 3600, NULL, "forwarding before that (0.2)" },
+	{ "out", "DIR", set_text, AT(out), 0, 0, NULL, "result directory (none)" },
+	{ "format", "WORD", set_word, AT(format), 0, 0, format_names,
+			"what goes to stdout: table csv json (table)" },
+	{ "dry-run", NULL, set_flag, AT(dry_run), 1, 0, NULL,
+			"print placement and time needed; change nothing" },
+	{ "force", NULL, set_flag, AT(force), 1, 0, NULL, "measure on a busy CPU too" },
+	{ "help", NULL, set_flag, AT(help), 1, 0, NULL, "this text" },
+};
+
+#define NB_ROWS (sizeof(table) / sizeof(table[0]))
+
+static void
+set_defaults(struct options *o)
+{
+	*o = (struct options){
+		.mode = fwd_mode_find("io"),
+		.burst = 32,
+		.nb_cores = 1,
+		.nb_rxq = 1,
+		.nb_txq = 1,
+		.mbcache = 250,
+		.mbuf_size = MBUF_SIZE_DEFAULT,
+		.fwd = { .nb_tx_segs = 1,
+				.tx_seg_len = { TX_PKT_LEN_DEFAULT },
+				.tx_pkt_len = TX_PKT_LEN_DEFAULT },
+		.noisy_mode = "io",
+		.mlockall = true,
+		.numa = true,
+		.socket = -1,
+		.source = SOURCE_DEV,
+		.source_text = "dev",
+		.null_len = 64,
+		.save_frames = 64,
+		.sibling = -1,
+		.scenario = "as-is",
+		.duration = 1,
+		.windows = 3,
+		.warmup = 1,
+		.settle = 0.2,
+	};
+	for (unsigned int p = 0; p < OPTIONS_PORTS_MAX; p++) {
+		o->peer[p].addr_bytes[0] = 0x02; /* as testpmd: local, the port in the last byte */
+		o->peer[p].addr_bytes[5] = (uint8_t)p;
+	}
+	for (unsigned int t = 0; t < TAINT_MAX; t++)
+		o->taint_bound[t] = taints[t].bound;
+}
+
+/* --taint-NAME=BOUND; name is what stands behind "taint-". */
+static int
+set_taint(struct options *o, const char *name, const char *arg, struct err *err)
+{
+	for (unsigned int t = 0; t < TAINT_MAX; t++) {
+		char full[64];
+		struct option_row row = { .name = full, .offset = AT(taint_bound[0]), .max = 1e12 };
+
+		if (strcmp(taints[t].word, name) != 0 || taints[t].unit == NULL)
+			continue;
+		snprintf(full, sizeof(full), "taint-%s", name);
+		row.offset += t * sizeof(o->taint_bound[0]);
+		return set_double(o, &row, arg, err);
+	}
+	return err_set(err, EXIT_USAGE, "--taint-%s: unknown cause of taint", name);
+}
+
+static int
+check_together(const struct options *o, struct err *err)
+{
+	uint32_t room = o->mbuf_size - 128u; /* RTE_PKTMBUF_HEADROOM */
+
+	if (o->source != SOURCE_DEV && (o->portmask != 0 || o->nb_ports != 0))
+		return err_set(err, EXIT_USAGE,
+				"--%s and --source=%s contradict each other: that source makes its ports",
+				o->portmask != 0 ? "portmask" : "portlist", o->source_text);
+	if (o->source == SOURCE_NULL && o->null_len > room)
+		return err_set(err, EXIT_USAGE,
+				"--source=%s: longer than the %u bytes of an mbuf; give --mbuf-size=%u",
+				o->source_text, room, RTE_MIN(o->null_len + 128u, 65535u));
+	for (unsigned int i = 0; i < o->fwd.nb_tx_segs; i++)
+		if (o->fwd.tx_seg_len[i] > room)
+			return err_set(err, EXIT_USAGE,
+					"--txpkts: segment of %u is longer than the %u bytes of an mbuf",
+					o->fwd.tx_seg_len[i], room);
+	if (o->fwd.noisy_reads + o->fwd.noisy_writes + o->fwd.noisy_reads_writes > 0 &&
+			o->fwd.noisy_memory_mib == 0)
+		return err_set(err, EXIT_USAGE,
+				"--noisy-lkup-num-*: look-ups need --noisy-lkup-memory above 0");
+	return 0;
+}
+
+/* Name of the option that getopt stopped at, for messages: as typed, without its value. */
+static int
+name_culprit(const char *typed, const char *why, struct err *err)
+{
+	return err_set(err, EXIT_USAGE, "%.*s: %s", (int)strcspn(typed, "="), typed, why);
+}
+
+int
+options_parse(struct options *o, int argc, char *const argv[], struct err *err)
+{
+	struct option longs[NB_ROWS + TAINT_MAX + 1] = { 0 };
+	char taint_names[TAINT_MAX][32];
+	int c, index;
+
+	set_defaults(o);
+	for (unsigned int i = 0; i < NB_ROWS; i++) {
+		longs[i].name = table[i].name;
+		longs[i].has_arg = table[i].arg != NULL ? required_argument : no_argument;
+	}
+	for (unsigned int t = 0; t < TAINT_MAX; t++) {
+		snprintf(taint_names[t], sizeof(taint_names[t]), "taint-%s", taints[t].word);
+		longs[NB_ROWS + t].name = taint_names[t];
+		longs[NB_ROWS + t].has_arg = required_argument;
+	}
+	opterr = 0;
+	optind = 0; /* glibc: start afresh */
+	while (index = -1, (c = getopt_long(argc, argv, "+:iah", longs, &index)) != -1) {
+		const char *typed = argv[optind > 0 ? optind - 1 : 0];
+		const struct option_row *row = NULL;
+
+		if (c == ':')
+			return name_culprit(typed, "its value is missing", err);
+		if (c == '?' && optopt != 0 && strncmp(typed, "--", 2) == 0)
+			return name_culprit(typed, "takes no value", err);
+		if (c == '?')
+			return name_culprit(typed, "unknown or ambiguous option", err);
+		if (c == 0 && index >= (int)NB_ROWS) {
+			if (set_taint(o, taints[index - (int)NB_ROWS].word, optarg, err) != 0)
+				return -1;
+			continue;
+		}
+		if (c == 'h')
+			o->help = true;
+		for (unsigned int i = 0; i < NB_ROWS && row == NULL; i++)
+			if (c == 0 ? (int)i == index
+				   : (table[i].name[0] == c && table[i].name[1] == '\0'))
+				row = &table[i];
+		if (row != NULL && row->set(o, row, optarg, err) != 0)
+			return -1;
+	}
+	if (optind < argc)
+		return err_set(err, EXIT_USAGE, "%s: unexpected argument", argv[optind]);
+	return check_together(o, err);
+}
+
+void
+options_help(FILE *out)
+{
+	fprintf(out, "Usage: dpdk-sibfwd [EAL options] -- [options]\n\n");
+	for (unsigned int i = 0; i < NB_ROWS; i++) {
+		char head[64];
+
+		if (table[i].help == NULL)
+			continue;
+		snprintf(head, sizeof(head), "--%s%s%s", table[i].name,
+				table[i].arg != NULL ? "=" : "",
+				table[i].arg != NULL ? table[i].arg : "");
+		fprintf(out, "  %-36s %s\n", head, table[i].help);
+	}
+	for (unsigned int t = 0; t < TAINT_MAX; t++) {
+		char head[64];
+
+		if (taints[t].unit == NULL)
+			continue;
+		snprintf(head, sizeof(head), "--taint-%s=BOUND", taints[t].word);
+		fprintf(out, "  %-36s taint above: %s (%g)\n", head, taints[t].unit,
+				taints[t].bound);
+	}
+	fprintf(out, "\nEAL options stand before the \"--\"; see dpdk-sibfwd's guide in docs/.\n");
+}

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <hwloc/glibc-sched.h>
+#include <rte_lcore.h>
+
+#include "placement.h"
+#include "warn.h"
+
+#define LCORE_MAX 128 /* RTE_MAX_LCORE of the distributions' DPDK */
+
+/* What EAL's arguments say of lcores, before EAL has read them. */
+struct lcore_map {
+	bool given;
+	int main; /* -1: the lowest lcore */
+	hwloc_bitmap_t cpus[LCORE_MAX]; /* NULL: no such lcore */
+};
+
+static void
+map_free(struct lcore_map *m)
+{
+	for (unsigned int i = 0; i < LCORE_MAX; i++)
+		hwloc_bitmap_free(m->cpus[i]);
+}
+
+/* Parse "3", "1-4" or "(1,3-5)"; returns what follows, or NULL. */
+static const char *
+parse_set(const char *at, hwloc_bitmap_t set)
+{
+	bool group = *at == '(';
+
+	if (group)
+		at++;
+	for (;;) {
+		char *end;
+		unsigned long first, last;
+
+		while (*at == ' ')
+			at++;
+		if (*at < '0' || *at > '9')
+			return NULL;
+		first = last = strtoul(at, &end, 10);
+		if (*end == '-')
+			last = strtoul(end + 1, &end, 10);
+		if (last < first || last > 65535)
+			return NULL;
+		hwloc_bitmap_set_range(set, (unsigned int)first, (int)last);
+		at = end;
+		while (*at == ' ')
+			at++;
+		if (!group)
+			return at;
+		if (*at == ')')
+			return at + 1;
+		if (*at++ != ',')
+			return NULL;
+	}
+}
+
+/* One item of -l or --lcores: lcores, with the CPUs they run on behind an @. */
+static const char *
+parse_item(struct lcore_map *m, const char *at)
+{
+	hwloc_bitmap_t lcores = hwloc_bitmap_alloc();
+	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+	bool grouped = *at == '(', mapped = false;
+	unsigned int i;
+
+	at = parse_set(at, lcores);
+	if (at != NULL && *at == '@') {
+		mapped = true;
+		at = parse_set(at + 1, cpus);
+	}
+	if (at != NULL && hwloc_bitmap_last(lcores) >= LCORE_MAX)
+		at = NULL;
+	if (at == NULL)
+		goto out;
+	hwloc_bitmap_foreach_begin(i, lcores)
+	{
+		hwloc_bitmap_free(m->cpus[i]);
+		m->cpus[i] = hwloc_bitmap_dup(mapped ? cpus : lcores);
+		if (!mapped && !grouped)
+			hwloc_bitmap_only(m->cpus[i], i);
+	}
+	hwloc_bitmap_foreach_end();
+out:
+	hwloc_bitmap_free(lcores);
+	hwloc_bitmap_free(cpus);
+	return at;
+}
+
+static int
+parse_list(struct lcore_map *m, const char *text)
+{
+	const char *at = text;
+
+	do {
+		while (*at == ' ')
+			at++;
+		at = parse_item(m, at);
+		if (at == NULL)
+			return -1;
+	} while (*at++ == ',');
+	return at[-1] == '\0' ? 0 : -1;
+}
+
+static int
+parse_mask(struct lcore_map *m, const char *text)
+{
+	hwloc_bitmap_t mask = hwloc_bitmap_alloc();
+	char hex[LCORE_MAX / 4 + 4];
+	unsigned int i;
+	int rc;
+
+	/* hwloc wants the prefix, EAL does not. */
+	snprintf(hex, sizeof(hex), "%s%s", strncasecmp(text, "0x", 2) == 0 ? "" : "0x", text);
+	rc = hwloc_bitmap_taskset_sscanf(mask, hex);
+	if (rc == 0 && (hwloc_bitmap_last(mask) < 0 || hwloc_bitmap_last(mask) >= LCORE_MAX))
+		rc = -1;
+	if (rc == 0) {
+		hwloc_bitmap_foreach_begin(i, mask)
+		{
+			m->cpus[i] = hwloc_bitmap_alloc();
+			hwloc_bitmap_only(m->cpus[i], i);
+		}
+		hwloc_bitmap_foreach_end();
+	}
+	hwloc_bitmap_free(mask);
+	return rc;
+}
+
+static int
+parse_main(struct lcore_map *m, const char *text)
+{
+	m->main = atoi(text);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*parse)(struct lcore_map *m, const char *text);
+	bool lists; /* names lcores */
+} eal_options[] = {
+	{ "-l", parse_list, true },
+	{ "-c", parse_mask, true },
+	{ "--lcores", parse_list, true },
+	{ "--main-lcore", parse_main, false },
+};
+
+/* The value of option name at argv[i], in any of its forms; NULL: another option. */
+static const char *
+option_value(const char *name, int argc, char *const argv[], int i)
+{
+	size_t len = strlen(name);
+
+	if (strncmp(argv[i], name, len) != 0)
+		return NULL;
+	if (argv[i][len] == '\0')
+		return i + 1 < argc ? argv[i + 1] : NULL;
+	if (name[1] == '-')
+		return argv[i][len] == '=' ? argv[i] + len + 1 : NULL;
+	return argv[i] + len;
+}
+
+/* What this cannot parse is left to EAL, which knows its own grammar and complains. */
+static int
+map_read(struct lcore_map *m, int argc, char *const argv[], struct err *err)
+{
+	for (int i = 1; i < argc; i++)
+		for (size_t k = 0; k < sizeof(eal_options) / sizeof(eal_options[0]); k++) {
+			const char *value = option_value(eal_options[k].name, argc, argv, i);
+
+			if (value == NULL)
+				continue;
+			if (eal_options[k].parse(m, value) != 0)
+				return err_set(err, EXIT_USAGE, "%s %s: not a list of lcores",
+						eal_options[k].name, value);
+			m->given |= eal_options[k].lists;
+		}
+	return 0;
+}
+
+static void
+current_affinity(const struct topology *t, hwloc_bitmap_t set)
+{
+	if (!hwloc_topology_is_thissystem(t->hwloc) ||
+			hwloc_get_cpubind(t->hwloc, set, HWLOC_CPUBIND_THREAD) != 0)
+		hwloc_bitmap_copy(set, t->online);
+}
+
+/*
+ * Choose CPUs that nobody asked for: measured ones from the isolated CPUs, else from the end
+ * of the affinity mask, one a core as long as cores last; the controller on the first CPU
+ * whose core is not measured.
+ */
+static int
+choose(struct placement *p, unsigned int nb_cores, struct err *err)
+{
+	hwloc_bitmap_t mine = hwloc_bitmap_alloc(), cores = hwloc_bitmap_alloc();
+	hwloc_bitmap_t free_cpus = hwloc_bitmap_alloc();
+	int cpu, main_cpu;
+
+	hwloc_bitmap_copy(mine, p->allowed);
+	/* The controller keeps one CPU of the mask for itself, whatever happens. */
+	main_cpu = hwloc_bitmap_first(mine);
+	for (unsigned int i = 0; i < nb_cores; i++) {
+		hwloc_bitmap_andnot(free_cpus, p->topology.isolated, cores);
+		hwloc_bitmap_and(free_cpus, free_cpus, p->topology.online);
+		if (hwloc_bitmap_iszero(free_cpus))
+			hwloc_bitmap_andnot(free_cpus, mine, cores);
+		hwloc_bitmap_clr(free_cpus, (unsigned int)main_cpu);
+		if (hwloc_bitmap_iszero(free_cpus))
+			hwloc_bitmap_andnot(free_cpus, mine, p->measured);
+		hwloc_bitmap_clr(free_cpus, (unsigned int)main_cpu);
+		cpu = hwloc_bitmap_last(free_cpus);
+		if (cpu < 0)
+			break;
+		p->at[i] = (struct placed){ .lcore = i + 1, .cpu = (unsigned int)cpu };
+		p->nb = i + 1;
+		hwloc_bitmap_set(p->measured, (unsigned int)cpu);
+		topology_add_core(&p->topology, (unsigned int)cpu, cores);
+	}
+	hwloc_bitmap_andnot(free_cpus, mine, cores);
+	if (!hwloc_bitmap_iszero(free_cpus))
+		main_cpu = hwloc_bitmap_first(free_cpus);
+	p->main_lcore = 0;
+	p->main_cpu = (unsigned int)main_cpu;
+	hwloc_bitmap_free(mine);
+	hwloc_bitmap_free(cores);
+	hwloc_bitmap_free(free_cpus);
+	if (p->nb < nb_cores)
+		return err_set(err, EXIT_SKIPPED,
+				"this machine has %d CPUs on line: %u forwarding lcores and the main one need %u",
+				hwloc_bitmap_weight(p->topology.online), nb_cores, nb_cores + 1);
+	size_t used = (size_t)snprintf(
+			p->eal_lcores, sizeof(p->eal_lcores), "--lcores=0@%u", p->main_cpu);
+	for (unsigned int i = 0; i < p->nb && used < sizeof(p->eal_lcores); i++)
+		used += (size_t)snprintf(p->eal_lcores + used, sizeof(p->eal_lcores) - used,
+				",%u@%u", p->at[i].lcore, p->at[i].cpu);
+	return 0;
+}
+
+static int
+few_lcores(unsigned int nb_cores, unsigned int have, struct err *err)
+{
+	if (have == 0)
+		return err_set(err, EXIT_USAGE,
+				"one lcore only: the main lcore does not forward, give EAL two (-l 0,1)");
+	return err_set(err, EXIT_USAGE,
+			"--nb-cores=%u: EAL has %u lcores beside the main one, name more with -l",
+			nb_cores, have);
+}
+
+/* Take the lcores that the user gave to EAL. */
+static int
+take_given(struct placement *p, const struct lcore_map *m, unsigned int nb_cores, struct err *err)
+{
+	int main_lcore = m->main;
+
+	for (int i = 0; i < LCORE_MAX; i++) {
+		int cpu;
+
+		if (m->cpus[i] == NULL)
+			continue;
+		if (main_lcore < 0)
+			main_lcore = i;
+		cpu = hwloc_bitmap_first(m->cpus[i]);
+		if (!hwloc_bitmap_isset(p->topology.online, (unsigned int)cpu))
+			return err_set(err, EXIT_FAILED,
+					"CPU %d (of lcore %d) is off line or does not exist", cpu,
+					i);
+		if (i == main_lcore) {
+			p->main_lcore = (unsigned int)i;
+			p->main_cpu = (unsigned int)cpu;
+			continue;
+		}
+		if (p->nb == nb_cores)
+			continue;
+		if (hwloc_bitmap_weight(m->cpus[i]) != 1)
+			return err_set(err, EXIT_USAGE,
+					"lcore %d may run on several CPUs: a measured lcore needs one",
+					i);
+		p->at[p->nb++] = (struct placed){ .lcore = (unsigned int)i,
+			.cpu = (unsigned int)cpu };
+		hwloc_bitmap_set(p->measured, (unsigned int)cpu);
+	}
+	return p->nb < nb_cores ? few_lcores(nb_cores, p->nb, err) : 0;
+}
+
+/* Siblings, housekeeping CPUs and what the controller shares, once the CPUs are known. */
+static int
+derive(struct placement *p, int sibling_cpu, struct err *err)
+{
+	hwloc_bitmap_t avoid = hwloc_bitmap_dup(p->measured);
+	hwloc_bitmap_t cores = hwloc_bitmap_alloc(), core = hwloc_bitmap_alloc();
+	int rc = 0;
+
+	hwloc_bitmap_set(avoid, p->main_cpu);
+	for (unsigned int i = 0; i < p->nb; i++) {
+		struct placed *at = &p->at[i];
+
+		topology_add_core(&p->topology, at->cpu, cores);
+		at->sibling = sibling_cpu;
+		if (sibling_cpu < 0)
+			at->sibling = topology_closest(&p->topology, at->cpu, avoid, &at->relation);
+		else if (!hwloc_bitmap_isset(p->topology.online, (unsigned int)sibling_cpu))
+			rc = err_set(err, EXIT_FAILED,
+					"--sibling=%d: that CPU is off line or does not exist",
+					sibling_cpu);
+		else if ((unsigned int)sibling_cpu == at->cpu)
+			rc = err_set(err, EXIT_USAGE,
+					"--sibling=%d: that is the measured CPU itself",
+					sibling_cpu);
+		else
+			at->relation = topology_relation(
+					&p->topology, at->cpu, (unsigned int)sibling_cpu);
+		hwloc_bitmap_zero(core);
+		topology_add_core(&p->topology, at->cpu, core);
+		at->controller = hwloc_bitmap_isset(core, p->main_cpu) ||
+				at->sibling == (int)p->main_cpu;
+	}
+	hwloc_bitmap_andnot(p->housekeeping, p->allowed, cores);
+	p->whole_core = !hwloc_bitmap_iszero(p->housekeeping);
+	if (!p->whole_core)
+		hwloc_bitmap_andnot(p->housekeeping, p->allowed, p->measured);
+	/* The main lcore's CPU is free for the others too, wherever the user put it. */
+	if (hwloc_bitmap_iszero(p->housekeeping) && !hwloc_bitmap_isset(p->measured, p->main_cpu))
+		hwloc_bitmap_set(p->housekeeping, p->main_cpu);
+	hwloc_bitmap_free(avoid);
+	hwloc_bitmap_free(cores);
+	hwloc_bitmap_free(core);
+	return rc;
+}
+
+int
+placement_plan(struct placement *p, int argc, char *const argv[], unsigned int nb_cores,
+		int sibling_cpu, struct err *err)
+{
+	struct lcore_map map = { .main = -1 };
+	int rc;
+
+	memset(p, 0, sizeof(*p));
+	if (topology_open(&p->topology, err) != 0)
+		return -1;
+	p->measured = hwloc_bitmap_alloc();
+	p->housekeeping = hwloc_bitmap_alloc();
+	p->allowed = hwloc_bitmap_alloc();
+	current_affinity(&p->topology, p->allowed);
+	rc = map_read(&map, argc, argv, err);
+	if (rc == 0)
+		rc = map.given ? take_given(p, &map, nb_cores, err) : choose(p, nb_cores, err);
+	if (rc == 0)
+		rc = derive(p, sibling_cpu, err);
+	map_free(&map);
+	return rc;
+}
+
+static int
+set_affinity(pid_t tid, hwloc_const_bitmap_t cpus)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	for (int cpu = hwloc_bitmap_first(cpus); cpu >= 0 && cpu < CPU_SETSIZE;
+			cpu = hwloc_bitmap_next(cpus, cpu))
+		CPU_SET((size_t)cpu, &set);
+	return sched_setaffinity(tid, sizeof(set), &set);
+}
+
+int
+placement_restrict(const struct placement *p, struct err *err)
+{
+	if (hwloc_bitmap_iszero(p->housekeeping) ||
+			!hwloc_topology_is_thissystem(p->topology.hwloc))
+		return 0;
+	if (set_affinity(0, p->housekeeping) != 0)
+		return err_set(err, EXIT_FAILED, "cannot leave the measured CPU: %s",
+				strerror(errno));
+	return 0;
+}
+
+/* EAL's worker threads sit where their lcore is and sleep until they are launched. */
+static bool
+is_worker(pid_t tid)
+{
+	char path[64], name[32] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", tid);
+	f = fopen(path, "re");
+	if (f == NULL)
+		return true; /* it has ended */
+	if (fgets(name, sizeof(name), f) == NULL)
+		name[0] = '\0';
+	fclose(f);
+	return strstr(name, "worker") != NULL;
+}
+
+static bool
+may_run_on(pid_t tid, hwloc_const_bitmap_t cpus)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(tid, sizeof(set), &set) != 0)
+		return false;
+	for (int cpu = hwloc_bitmap_first(cpus); cpu >= 0 && cpu < CPU_SETSIZE;
+			cpu = hwloc_bitmap_next(cpus, cpu))
+		if (CPU_ISSET((size_t)cpu, &set))
+			return true;
+	return false;
+}
+
+/* Move every thread but EAL's workers off the measured cores; warn where that fails. */
+static void
+clear_threads(const struct placement *p)
+{
+	hwloc_bitmap_t spared = hwloc_bitmap_dup(p->measured);
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *entry;
+
+	if (p->whole_core)
+		for (unsigned int i = 0; i < p->nb; i++)
+			topology_add_core(&p->topology, p->at[i].cpu, spared);
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		pid_t tid = atoi(entry->d_name);
+
+		/* The main lcore stays where the user put it: that is said apart. */
+		if (tid <= 0 || tid == getpid() || is_worker(tid) || !may_run_on(tid, spared))
+			continue;
+		if (hwloc_bitmap_iszero(p->housekeeping) || set_affinity(tid, p->housekeeping) != 0)
+			warn("a control thread of DPDK may run on the measured CPU");
+	}
+	if (dir != NULL)
+		closedir(dir);
+	hwloc_bitmap_free(spared);
+}
+
+static void
+say_placement(const struct placement *p)
+{
+	for (unsigned int i = 0; i < p->nb; i++) {
+		const struct placed *at = &p->at[i];
+
+		if (at->sibling < 0)
+			warn("CPU %u has no neighbour: there is no idle sibling to look at",
+					at->cpu);
+		else if (at->relation != RELATION_SMT)
+			warn("CPU %u has no SMT sibling on line; CPU %d (%s) stands in for it",
+					at->cpu, at->sibling, relation_word(at->relation));
+		if (at->controller)
+			warn("controller: the main lcore runs on CPU %u, %s", p->main_cpu,
+					(int)p->main_cpu == at->sibling
+							? "which is the sibling of the measured CPU"
+							: "on the measured core");
+	}
+	if (!p->whole_core)
+		warn("too few CPUs to keep everything else off the measured core");
+}
+
+int
+placement_verify(struct placement *p, unsigned int nb_cores, int sibling_cpu, struct err *err)
+{
+	unsigned int lcore;
+
+	p->nb = 0;
+	hwloc_bitmap_zero(p->measured);
+	p->main_lcore = rte_get_main_lcore();
+	p->main_cpu = (unsigned int)rte_lcore_to_cpu_id((int)p->main_lcore);
+	RTE_LCORE_FOREACH_WORKER (lcore) {
+		rte_cpuset_t set = rte_lcore_cpuset(lcore);
+
+		if (p->nb == nb_cores)
+			break;
+		if (CPU_COUNT(&set) != 1)
+			return err_set(err, EXIT_USAGE,
+					"lcore %u may run on several CPUs: a measured lcore needs one",
+					lcore);
+		p->at[p->nb] = (struct placed){ .lcore = lcore,
+			.cpu = (unsigned int)rte_lcore_to_cpu_id((int)lcore) };
+		hwloc_bitmap_set(p->measured, p->at[p->nb++].cpu);
+	}
+	if (p->nb < nb_cores)
+		return few_lcores(nb_cores, p->nb, err);
+	if (derive(p, sibling_cpu, err) != 0)
+		return -1;
+	clear_threads(p);
+	say_placement(p);
+	return 0;
+}
+
+void
+placement_print(const struct placement *p, FILE *out)
+{
+	for (unsigned int i = 0; i < p->nb; i++) {
+		const struct placed *at = &p->at[i];
+
+		fprintf(out, "measured    lcore %u on CPU %u", at->lcore, at->cpu);
+		if (at->sibling >= 0)
+			fprintf(out, ", sibling CPU %d (%s)", at->sibling,
+					relation_word(at->relation));
+		fprintf(out, "%s\n", at->controller ? ", controller beside it" : "");
+	}
+	fprintf(out, "controller  lcore %u on CPU %u\n", p->main_lcore, p->main_cpu);
+}
+
+void
+placement_free(struct placement *p)
+{
+	hwloc_bitmap_free(p->measured);
+	hwloc_bitmap_free(p->housekeeping);
+	hwloc_bitmap_free(p->allowed);
+	topology_close(&p->topology);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef APP_PORT_H
+#define APP_PORT_H
+
+/*
+ * Ports, pools and streams: everything of ethdev that is set up before the loop runs. Nothing
+ * here assumes a virtual device.
+ */
+#include <rte_ethdev.h>
+
+#include "capture.h"
+#include "fwd.h"
+#include "lcore.h"
+#include "options.h"
+#include "placement.h"
+
+struct port {
+	uint16_t id;
+	int socket;
+	unsigned int if_index; /* kernel interface behind it; 0: none */
+	uint64_t tx_offloads;
+	struct rte_ether_addr mac;
+	struct rte_mempool *pool;
+	bool started;
+};
+
+struct ports {
+	const struct options *options;
+	struct port port[OPTIONS_PORTS_MAX]; /* those that forward, in forwarding order */
+	unsigned int nb;
+	struct fwd_stream *streams;
+	unsigned int nb_streams;
+	unsigned int nb_inited; /* streams whose mode has state */
+	bool own; /* made by --source: removed in the end */
+};
+
+/*
+ * Make the ports of --source or take the ones that EAL found, create the pools, configure and
+ * start everything and wait for the links. capture is NULL unless the source is one. Returns
+ * 0, or -1 with err set. ports_close() undoes what was done, after a failure too.
+ */
+int ports_open(struct ports *p, const struct options *o, const struct capture *capture,
+		unsigned int nb_lcores, struct err *err);
+
+/* Throw away what waits in the receive queues, for 100 ms at the most. */
+void ports_flush(struct ports *p);
+
+/* Send one burst of testpmd's txonly frames by every stream (--tx-first, source ring). */
+int ports_tx_first(struct ports *p, struct err *err);
+
+/*
+ * Spread the streams over n lcores as testpmd does: equal shares, the last lcores take one
+ * more. Fills in lcs[].streams and nb_streams; returns how many lcores have any.
+ */
+unsigned int ports_assign(struct ports *p, struct lcore *lcs, unsigned int n);
+
+/* Returns 0, or -1 with err set when a port has gone away. */
+int ports_check(const struct ports *p, struct err *err);
+
+/* Sums over the ports that lc receives from; the first lcore of a port counts it. */
+struct port_counts {
+	uint64_t missed;
+	uint64_t nombuf;
+};
+void ports_counts(const struct ports *p, const struct lcore *lcs, unsigned int lcore,
+		struct port_counts *c);
+
+/* Statistics of every port for people, as testpmd's show port stats; xstats may be NULL. */
+void ports_print(const struct ports *p, const char *xstats, FILE *out);
+
+/* Ports for environment.json; a new reference. */
+json_t *ports_json(const struct ports *p);
+
+void ports_close(struct ports *p);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef APP_STOP_H
+#define APP_STOP_H
+
+/*
+ * SIGINT and SIGTERM: the first asks for an orderly end, the second kills.
+ */
+#include <stdbool.h>
+
+/* Install the handlers, and ignore SIGPIPE: a closed reader is found when writing. */
+void stop_install(void);
+
+/* True once the first signal came. */
+bool stop_asked(void);
+
+/* Sleep for that many seconds, less when a signal comes. */
+void stop_sleep(double seconds);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "topology.h"
+
+static const char *const words[] = {
+	[RELATION_SMT] = "smt",
+	[RELATION_L2] = "l2",
+	[RELATION_L3] = "l3",
+	[RELATION_PACKAGE] = "package",
+	[RELATION_NUMA] = "numa",
+	[RELATION_NONE] = "none",
+};
+
+/* The hwloc objects whose sharing makes a relation; NUMA nodes are memory objects, see below. */
+static const struct {
+	enum relation relation;
+	hwloc_obj_type_t type;
+} shared_objects[] = {
+	{ RELATION_SMT, HWLOC_OBJ_CORE },
+	{ RELATION_L2, HWLOC_OBJ_L2CACHE },
+	{ RELATION_L3, HWLOC_OBJ_L3CACHE },
+	{ RELATION_PACKAGE, HWLOC_OBJ_PACKAGE },
+};
+
+const char *
+relation_word(enum relation relation)
+{
+	return words[relation];
+}
+
+static void
+read_isolated(hwloc_bitmap_t isolated)
+{
+	FILE *f = fopen("/sys/devices/system/cpu/isolated", "re");
+	char list[4096];
+
+	if (f == NULL)
+		return;
+	/* An empty line means none; hwloc would take it for "all". */
+	if (fgets(list, sizeof(list), f) != NULL && list[0] >= '0' && list[0] <= '9')
+		hwloc_bitmap_list_sscanf(isolated, list);
+	fclose(f);
+}
+
+int
+topology_open(struct topology *t, struct err *err)
+{
+	memset(t, 0, sizeof(*t));
+	if (hwloc_topology_init(&t->hwloc) != 0)
+		return err_set(err, EXIT_FAILED, "hwloc: %s", strerror(errno));
+	/* CPUs that a cpuset withholds from us are still somebody's sibling. */
+	hwloc_topology_set_flags(t->hwloc, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+	if (hwloc_topology_load(t->hwloc) != 0) {
+		topology_close(t);
+		return err_set(err, EXIT_FAILED, "hwloc cannot read the topology: %s",
+				strerror(errno));
+	}
+	t->online = hwloc_bitmap_dup(hwloc_topology_get_topology_cpuset(t->hwloc));
+	t->isolated = hwloc_bitmap_alloc();
+	if (t->online == NULL || t->isolated == NULL) {
+		topology_close(t);
+		return err_set(err, EXIT_FAILED, "out of memory");
+	}
+	if (hwloc_topology_is_thissystem(t->hwloc))
+		read_isolated(t->isolated);
+	return 0;
+}
+
+void
+topology_close(struct topology *t)
+{
+	hwloc_bitmap_free(t->online);
+	hwloc_bitmap_free(t->isolated);
+	if (t->hwloc != NULL)
+		hwloc_topology_destroy(t->hwloc);
+	memset(t, 0, sizeof(*t));
+}
+
+/* CPUs that share an object of that type with cpu; NULL where there is no such object. */
+static hwloc_const_bitmap_t
+sharers(const struct topology *t, unsigned int cpu, hwloc_obj_type_t type)
+{
+	hwloc_obj_t pu = hwloc_get_pu_obj_by_os_index(t->hwloc, cpu);
+	hwloc_obj_t obj = pu == NULL ? NULL : hwloc_get_ancestor_obj_by_type(t->hwloc, type, pu);
+
+	return obj == NULL ? NULL : obj->cpuset;
+}
+
+enum relation
+topology_relation(const struct topology *t, unsigned int a, unsigned int b)
+{
+	hwloc_obj_t node = NULL;
+
+	for (size_t i = 0; i < sizeof(shared_objects) / sizeof(shared_objects[0]); i++) {
+		hwloc_const_bitmap_t set = sharers(t, a, shared_objects[i].type);
+
+		if (set != NULL && hwloc_bitmap_isset(set, b))
+			return shared_objects[i].relation;
+	}
+	while ((node = hwloc_get_next_obj_by_type(t->hwloc, HWLOC_OBJ_NUMANODE, node)) != NULL)
+		if (hwloc_bitmap_isset(node->cpuset, a) && hwloc_bitmap_isset(node->cpuset, b))
+			return RELATION_NUMA;
+	return RELATION_NONE;
+}
+
+int
+topology_closest(const struct topology *t, unsigned int cpu, hwloc_const_bitmap_t avoid,
+		enum relation *relation)
+{
+	int best = -1;
+	int best_rank = 0;
+	unsigned int other;
+
+	*relation = RELATION_NONE;
+	hwloc_bitmap_foreach_begin(other, t->online)
+	{
+		enum relation r = topology_relation(t, cpu, other);
+		/* Avoided CPUs come last within their relation. */
+		int rank = 2 * (int)r + (avoid != NULL && hwloc_bitmap_isset(avoid, other) ? 1 : 0);
+
+		if (other != cpu && (best < 0 || rank < best_rank)) {
+			best = (int)other;
+			best_rank = rank;
+			*relation = r;
+		}
+	}
+	hwloc_bitmap_foreach_end();
+	return best;
+}
+
+void
+topology_add_core(const struct topology *t, unsigned int cpu, hwloc_bitmap_t set)
+{
+	hwloc_const_bitmap_t core = sharers(t, cpu, HWLOC_OBJ_CORE);
+
+	hwloc_bitmap_set(set, cpu);
+	if (core != NULL)
+		hwloc_bitmap_or(set, set, core);
+}

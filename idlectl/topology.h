@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef IDLECTL_TOPOLOGY_H
+#define IDLECTL_TOPOLOGY_H
+
+/*
+ * Which CPUs share what, by hwloc. CPUs are the kernel's numbers everywhere (hwloc: OS index).
+ */
+#include <hwloc.h>
+
+#include "err.h"
+
+/* What two CPUs share, from the closest on. */
+enum relation {
+	RELATION_SMT, /* threads of one core */
+	RELATION_L2, /* a second-level cache */
+	RELATION_L3, /* a third-level cache */
+	RELATION_PACKAGE, /* a package, no cache */
+	RELATION_NUMA, /* a NUMA node, not the package */
+	RELATION_NONE, /* nothing, or there is no other CPU */
+};
+
+/* The word for a relation, as in windows.csv. */
+const char *relation_word(enum relation relation);
+
+struct topology {
+	hwloc_topology_t hwloc;
+	hwloc_bitmap_t online; /* CPUs that exist and are on line */
+	hwloc_bitmap_t isolated; /* of isolcpus=; empty where unknown */
+};
+
+/*
+ * Read the machine's topology (or the one that hwloc's environment variables name).
+ * Returns 0, or -1 with err set (exit code 1). topology_close() frees it; a zeroed one is fine.
+ */
+int topology_open(struct topology *t, struct err *err);
+void topology_close(struct topology *t);
+
+/* What CPUs a and b share. RELATION_NONE where one of them is not on line. */
+enum relation topology_relation(const struct topology *t, unsigned int a, unsigned int b);
+
+/*
+ * The CPU closest to cpu: its SMT sibling, else the closest by shared cache; among equals one
+ * that is not in avoid (may be NULL), then the lowest number. An SMT sibling is taken even if
+ * it is in avoid. Returns -1 where cpu is the only one on line; *relation is always set.
+ */
+int topology_closest(const struct topology *t, unsigned int cpu, hwloc_const_bitmap_t avoid,
+		enum relation *relation);
+
+/* Add all threads of the core that cpu belongs to, cpu included, to set. */
+void topology_add_core(const struct topology *t, unsigned int cpu, hwloc_bitmap_t set);
+
+#endif
