@@ -211,25 +211,38 @@ on_exit_in_eal(void)
 	free(text);
 }
 
-/* The lines of EAL's output that say why: its last two, and getopt's that bears our name. */
+/* What EAL says of every machine, failed or not. */
+static bool
+says_why(const char *line)
+{
+	return strncmp(line, "Detected ", 9) != 0 && strncmp(line, "Selected ", 9) != 0 &&
+			strncmp(line, "Multi-process socket", 20) != 0 &&
+			strstr(line, "command line' arguments") == NULL;
+}
+
+/* The lines of EAL's output that say why: getopt's, which bears our name, and its last two. */
 static void
 eal_reason(char *log, const char *program, char *reason, size_t size)
 {
-	const char *last[2] = { NULL, NULL }, *usage = NULL;
+	const char *found[3] = { NULL };
+	size_t used = 0;
 	char *save = NULL;
 
 	for (char *line = strtok_r(log, "\n", &save); line != NULL;
 			line = strtok_r(NULL, "\n", &save)) {
-		if (strncmp(line, program, strlen(program)) == 0 && usage == NULL)
-			usage = line + strlen(program);
-		if (strncmp(line, "EAL: ", 5) != 0)
+		if (strncmp(line, program, strlen(program)) == 0 && found[0] == NULL)
+			found[0] = line + strlen(program) + strspn(line + strlen(program), ": ");
+		if (strncmp(line, "EAL: ", 5) != 0 || !says_why(line + 5) ||
+				(found[2] != NULL && strstr(found[2], line + 5) != NULL))
 			continue;
-		last[0] = last[1];
-		last[1] = line + 5;
+		found[1] = found[2];
+		found[2] = line + 5;
 	}
-	snprintf(reason, size, "%s%s%s%s%s", usage != NULL ? usage : "", usage != NULL ? "; " : "",
-			last[0] != NULL ? last[0] : "", last[0] != NULL ? "; " : "",
-			last[1] != NULL ? last[1] : "no reason given");
+	snprintf(reason, size, "no reason given");
+	for (unsigned int i = 0; i < RTE_DIM(found); i++)
+		if (found[i] != NULL && used < size)
+			used += (size_t)snprintf(reason + used, size - used, "%s%s",
+					used == 0 ? "" : "; ", found[i]);
 }
 
 static int
@@ -318,13 +331,15 @@ check_busy(const struct run *r, struct err *err)
 	struct lcore_clock now;
 	double seconds;
 
+	if (r->options.force)
+		return 0;
 	lcore_clock_read(&now);
 	seconds = 1e-9 * (double)(now.raw_ns - r->started.raw_ns);
 	if (seconds < BUSY_BASE_S) {
 		stop_sleep(BUSY_BASE_S - seconds);
 		seconds = BUSY_BASE_S;
 	}
-	for (unsigned int i = 0; i < r->placement.nb && !r->options.force; i++) {
+	for (unsigned int i = 0; i < r->placement.nb; i++) {
 		struct machine_counts c;
 		unsigned int cpu = r->placement.at[i].cpu;
 		double share;

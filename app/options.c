@@ -576,10 +576,13 @@ check_together(const struct options *o, struct err *err)
 			return err_set(err, EXIT_USAGE,
 					"--txpkts: segment of %u is longer than the %u bytes of an mbuf",
 					o->fwd.tx_seg_len[i], room);
-	if (o->fwd.noisy_reads + o->fwd.noisy_writes + o->fwd.noisy_reads_writes > 0 &&
-			o->fwd.noisy_memory_mib == 0)
+	if (o->fwd.noisy_memory_mib == 0 &&
+			(o->fwd.noisy_reads | o->fwd.noisy_writes | o->fwd.noisy_reads_writes) != 0)
 		return err_set(err, EXIT_USAGE,
-				"--noisy-lkup-num-*: look-ups need --noisy-lkup-memory above 0");
+				"--noisy-lkup-num-%s: look-ups need --noisy-lkup-memory above 0",
+				o->fwd.noisy_reads != 0			   ? "reads"
+						: o->fwd.noisy_writes != 0 ? "writes"
+									   : "reads-writes");
 	return 0;
 }
 
@@ -590,8 +593,8 @@ name_culprit(const char *typed, const char *why, struct err *err)
 	return err_set(err, EXIT_USAGE, "%.*s: %s", (int)strcspn(typed, "="), typed, why);
 }
 
-int
-options_parse(struct options *o, int argc, char *const argv[], struct err *err)
+static int
+parse_with_getopt(struct options *o, int argc, char *const argv[], struct err *err)
 {
 	struct option longs[NB_ROWS + TAINT_MAX + 1] = { 0 };
 	char taint_names[TAINT_MAX][32];
@@ -607,8 +610,6 @@ options_parse(struct options *o, int argc, char *const argv[], struct err *err)
 		longs[NB_ROWS + t].name = taint_names[t];
 		longs[NB_ROWS + t].has_arg = required_argument;
 	}
-	opterr = 0;
-	optind = 0; /* glibc: start afresh */
 	while (index = -1, (c = getopt_long(argc, argv, "+:iah", longs, &index)) != -1) {
 		const char *typed = argv[optind > 0 ? optind - 1 : 0];
 		const struct option_row *row = NULL;
@@ -635,7 +636,20 @@ options_parse(struct options *o, int argc, char *const argv[], struct err *err)
 	}
 	if (optind < argc)
 		return err_set(err, EXIT_USAGE, "%s: unexpected argument", argv[optind]);
-	return check_together(o, err);
+	return 0;
+}
+
+int
+options_parse(struct options *o, int argc, char *const argv[], struct err *err)
+{
+	int rc, loud = opterr;
+
+	opterr = 0;
+	optind = 0; /* glibc: start afresh */
+	rc = parse_with_getopt(o, argc, argv, err);
+	/* EAL uses getopt too, and its complaints are wanted. */
+	opterr = loud;
+	return rc == 0 ? check_together(o, err) : rc;
 }
 
 void

@@ -307,12 +307,14 @@ figure(char text[FIGURE_SIZE], double value, int digits)
 	return text;
 }
 
-/* Causes of taint, as many a line as fit behind the column at, the rest below. */
+/* A blank and the causes of taint, as many a line as fit from column at on, the rest below. */
 static void
 print_causes(FILE *out, const char *taint, int at)
 {
 	int column = at;
 
+	if (*taint != '\0')
+		fputc(' ', out);
 	while (*taint != '\0') {
 		int len = (int)strcspn(taint, ";");
 		int more = taint[len] == ';';
@@ -321,7 +323,9 @@ print_causes(FILE *out, const char *taint, int at)
 			fprintf(out, "\n%*s", at, "");
 			column = at;
 		}
-		fprintf(out, "%.*s", len + more, taint);
+		/* A word that is longer than the room is garbage; it is cut. */
+		fprintf(out, "%.*s", len + more < TABLE_WIDTH - at ? len + more : TABLE_WIDTH - at,
+				taint);
 		column += len + more;
 		taint += len + more;
 	}
@@ -387,7 +391,7 @@ print_sum(FILE *out, const struct sum *sum, int width, bool is_sum)
 	memcpy(taint, sum->taint, sizeof(taint));
 
 	print_scenario(out, w->scenario, width);
-	fprintf(out, " %-12s %5s %9s %17s %7s %10s ", place,
+	fprintf(out, " %-12s %5s %9s %17s %7s %10s", place,
 			is_sum ? "sum" : integer_text(w->lcore).text,
 			figure(mpps, sum->pps / 1e6, 5),
 			figure(cycles, sum->ticks / sum->packets, 5), empty,

@@ -7,8 +7,8 @@
 #include "generate.h"
 #include "loop.h"
 
-#define TXONLY_SRC RTE_IPV4(198, 18, 0, 1)
-#define TXONLY_DST RTE_IPV4(198, 18, 0, 2)
+#define TXONLY_SRC UINT32_C(0xc6120001) /* 198.18.0.1 */
+#define TXONLY_DST UINT32_C(0xc6120002) /* 198.18.0.2 */
 #define TXONLY_PORT 9
 
 struct txonly {
