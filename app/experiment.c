@@ -9,6 +9,7 @@
 
 #include "experiment.h"
 #include "machine.h"
+#include "pmu.h"
 #include "stop.h"
 #include "warn.h"
 
@@ -20,6 +21,7 @@ struct edge {
 	struct lcore_edge loop;
 	struct machine_counts machine;
 	struct port_counts ports;
+	struct pmu_counts pmu;
 };
 
 static void
@@ -29,6 +31,8 @@ read_edges(const struct experiment *x, struct edge *edges)
 		struct lcore *lc = &x->lcores[i];
 
 		edges[i].loop = lc->edge;
+		if (x->pmus != NULL)
+			pmu_read(&x->pmus[i], &edges[i].pmu);
 		machine_read(&edges[i].machine, x->placement->at[i].cpu, atomic_load(&lc->tid),
 				x->placement->main_cpu);
 		ports_counts(x->ports, x->lcores, i, &edges[i].ports);
@@ -152,6 +156,13 @@ fill_counts(struct result_window *w, const struct edge *now, const struct edge *
 	if (busy)
 		w->busy_cycles_per_packet =
 				ratio((double)(b->busy_cycles - a->busy_cycles), packets);
+	if (now->pmu.exact && before->pmu.exact) {
+		w->core_cycles_per_packet = ratio(
+				(double)(now->pmu.core_cycles - before->pmu.core_cycles), packets);
+		w->instructions_per_packet =
+				ratio((double)(now->pmu.instructions - before->pmu.instructions),
+						packets);
+	}
 	w->irqs = since(now->machine.irqs, before->machine.irqs);
 	w->ctx_switches = since(now->machine.ctx_switches, before->machine.ctx_switches);
 	w->steal_ns = since(now->machine.steal_ns, before->machine.steal_ns);
@@ -278,6 +289,33 @@ calibrate(struct experiment *x)
 				dpdk, hz);
 }
 
+/* Open the counters of every forwarding thread, which must be running. */
+static int
+open_pmus(struct experiment *x, struct err *err)
+{
+	x->pmus = calloc(x->nb_lcores, sizeof(*x->pmus));
+	if (x->pmus == NULL)
+		return err_set(err, EXIT_FAILED, "out of memory");
+	for (unsigned int i = 0; i < x->nb_lcores; i++)
+		x->pmus[i].fd = x->pmus[i].member = -1;
+	/* An answered edge says that the thread runs. */
+	if (lcore_take_edge(x->lcores, x->nb_lcores, err) != 0)
+		return -1;
+	for (unsigned int i = 0; i < x->nb_lcores; i++)
+		if (pmu_open(&x->pmus[i], atomic_load(&x->lcores[i].tid), err) != 0)
+			return -1;
+	return 0;
+}
+
+static void
+close_pmus(struct experiment *x)
+{
+	for (unsigned int i = 0; x->pmus != NULL && i < x->nb_lcores; i++)
+		pmu_close(&x->pmus[i]);
+	free(x->pmus);
+	x->pmus = NULL;
+}
+
 static int
 run_windows(struct experiment *x, struct edge *edges, struct err *err)
 {
@@ -314,12 +352,15 @@ experiment_run(struct experiment *x, struct err *err)
 		if (rc == 0)
 			launched++;
 	}
+	if (rc == 0 && x->options->record_perf_events)
+		rc = open_pmus(x, err);
 	if (rc == 0)
 		rc = run_windows(x, edges, err);
 	if (lcore_stop(x->lcores, launched, rc == 0 ? err : &stop_err) != 0) {
 		x->stuck = true;
 		rc = -1;
 	}
+	close_pmus(x);
 	x->interrupted = x->windows_done < x->options->windows;
 	free(edges);
 	return rc;

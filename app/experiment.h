@@ -36,6 +36,7 @@ struct experiment {
 	experiment_row row;
 	void *row_arg;
 
+	struct pmu *pmus; /* a forwarding thread, NULL unless recorded */
 	double unprinted; /* seconds since the last --stats-period */
 	bool stuck; /* out: a loop does not end, so nothing can be torn down */
 	uint64_t tsc_hz; /* out: see experiment_run() */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,19 +12,37 @@
 
 #define ANSWER_TIMEOUT_S 5
 
+bool
+lcore_answer(struct lcore *lc, const struct lcore_counts *counts, uint32_t asked)
+{
+	struct lcore_edge *edge = &lc->edge;
+	bool stop;
+
+	if (counts != NULL) {
+		lcore_clock_read(&edge->clock);
+		edge->counts = *counts;
+		for (unsigned int i = 0; i < lc->nb_streams; i++)
+			edge->counts.tx_dropped += lc->streams[i]->dropped;
+		if (lc->bursts != NULL)
+			memcpy(edge->bursts, lc->bursts, sizeof(edge->bursts));
+	}
+	stop = atomic_load_explicit(&lc->stop, memory_order_relaxed);
+	atomic_store_explicit(&lc->edge_done, asked, memory_order_release);
+	return stop;
+}
+
 /* The forwarding thread: copy frames while that is asked for, then the loop that is measured. */
 static int
 lcore_run(void *arg)
 {
 	struct lcore *lc = arg;
-	unsigned int record = lc->record;
 	bool stopped = false;
 
 	atomic_store(&lc->tid, gettid());
-	if (record & LCORE_RECORD_FRAMES)
-		stopped = lc->mode->loops[record](lc);
+	if ((lc->record & LCORE_RECORD_FRAMES) != 0)
+		stopped = lc->mode->save_loop(lc);
 	if (!stopped)
-		lc->mode->loops[record & ~(unsigned int)LCORE_RECORD_FRAMES](lc);
+		lc->mode->loops[lc->record % LCORE_RECORD_LOOPS](lc);
 	return 0;
 }
 

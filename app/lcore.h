@@ -82,12 +82,12 @@ struct lcore_saved {
 	uint8_t *bytes; /* limit x frame_max */
 };
 
-/* How the loop records; each combination is a loop of its own. */
+/* What the loop records. */
 enum lcore_record {
 	LCORE_RECORD_CYCLES = 1 << 0, /* testpmd's --record-core-cycles */
 	LCORE_RECORD_BURSTS = 1 << 1, /* testpmd's --record-burst-stats */
-	LCORE_RECORD_FRAMES = 1 << 2, /* copy frames until the saved area is full */
-	LCORE_RECORD_LOOPS = 1 << 3, /* number of combinations */
+	LCORE_RECORD_LOOPS = 1 << 2, /* number of combinations that are loops of their own */
+	LCORE_RECORD_FRAMES = 1 << 2, /* besides: copy frames until the saved area is full */
 };
 
 struct lcore {
@@ -112,6 +112,12 @@ struct lcore {
 	struct lcore_saved saved;
 	_Atomic int tid; /* kernel thread, 0 until it runs */
 };
+
+/*
+ * For the loops: store a snapshot of the counts (NULL: none) and answer the controller. Out of
+ * line, to keep the loops short. Returns true when the loop is to end.
+ */
+bool lcore_answer(struct lcore *lc, const struct lcore_counts *counts, uint32_t asked);
 
 /* Launch the forwarding thread of lc on its lcore. Returns 0, or -1 with err set. */
 int lcore_launch(struct lcore *lc, struct err *err);

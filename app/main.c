@@ -448,7 +448,7 @@ write_results(struct run *r, const struct err *run_err, json_t *before, struct e
 								environment, err) != 0
 				? -1
 				: 0;
-	if (r->options.format == FORMAT_TABLE)
+	if (r->options.format == FORMAT_TABLE && r->nb_rows > 0)
 		result_print_table(stdout, r->rows, r->nb_rows);
 	if (r->options.format == FORMAT_JSON) {
 		json_object_set_new(json, "windows", result_windows_json(r->rows, r->nb_rows));

@@ -493,6 +493,8 @@ static const struct option_row table[] = {
 	{ "windows", "N", set_u32, AT(windows), 1, 1e6, NULL, "how many (3)" },
 	{ "warmup", "SEC", set_double, AT(warmup), 0, 3600, NULL, "flagged row before them (1)" },
 	{ "settle", "SEC", set_double, AT(settle), 0, 3600, NULL, "forwarding before that (0.2)" },
+	{ "record-perf-events", NULL, set_flag, AT(record_perf_events), 1, 0, NULL,
+			"core cycles and instructions a packet, where there is a PMU" },
 	{ "out", "DIR", set_text, AT(out), 0, 0, NULL, "result directory (none)" },
 	{ "format", "WORD", set_word, AT(format), 0, 0, format_names,
 			"what goes to stdout: table csv json (table)" },

@@ -57,6 +57,7 @@ struct options {
 	const char *xstats; /* comma-separated names, or NULL */
 	bool record_core_cycles;
 	bool record_burst_stats;
+	bool record_perf_events;
 	bool no_flush_rx;
 	bool mlockall, mlockall_given;
 	bool numa;

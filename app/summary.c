@@ -533,6 +533,6 @@ result_print_table(FILE *out, const struct result_window *windows, size_t n)
 			print_estimates(out, windows, n, width) != 0)
 		return -1;
 	if (controller)
-		fprintf(out, "controller: the main lcore shares the core; does not count as taint.\n");
+		fprintf(out, "controller: the main lcore is on the measured core or the sibling; does not count as taint\n");
 	return ferror(out) != 0 ? -1 : 0;
 }

@@ -51,28 +51,10 @@ loop_copy(struct lcore_saved *sv, struct rte_mbuf **pkts, uint16_t n)
 	}
 }
 
-/* Store a snapshot and answer; returns true when the loop is to end. */
-static inline bool
-loop_edge(struct lcore *lc, const struct lcore_counts *counts, uint32_t asked)
-{
-	struct lcore_edge *edge = &lc->edge;
-
-	if (LOOP_SNAPSHOT) {
-		lcore_clock_read(&edge->clock);
-		edge->counts = *counts;
-		for (unsigned int i = 0; i < lc->nb_streams; i++)
-			edge->counts.tx_dropped += lc->streams[i]->dropped;
-		if (lc->bursts != NULL)
-			memcpy(edge->bursts, lc->bursts, sizeof(edge->bursts));
-	}
-	bool stop = atomic_load_explicit(&lc->stop, memory_order_relaxed);
-	atomic_store_explicit(&lc->edge_done, asked, memory_order_release);
-	return stop;
-}
-
 /*
  * Forward until told to stop or, with LCORE_RECORD_FRAMES, until enough frames are saved.
- * process, kind and record are constants at every place of use. Returns true if told to stop.
+ * process, kind and record are constants where speed counts: only the loop that saves frames, which
+ * ends when it has them, tests its options in every turn. Returns true if told to stop.
  */
 static __rte_always_inline bool
 fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const unsigned int record)
@@ -130,7 +112,10 @@ fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const u
 		if (unlikely(asked != seen)) {
 			atomic_thread_fence(memory_order_acquire);
 			seen = asked;
-			if (loop_edge(lc, &c, asked)) {
+			/* A copy, so that the counters themselves can stay in registers. */
+			struct lcore_counts copy = c;
+
+			if (lcore_answer(lc, LOOP_SNAPSHOT ? &copy : NULL, asked)) {
 				lc->counts = c;
 				return true;
 			}
@@ -157,18 +142,15 @@ fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const u
 	FWD_LOOP(id, 1, process_fn, mode_kind, 1) \
 	FWD_LOOP(id, 2, process_fn, mode_kind, 2) \
 	FWD_LOOP(id, 3, process_fn, mode_kind, 3) \
-	FWD_LOOP(id, 4, process_fn, mode_kind, 4) \
-	FWD_LOOP(id, 5, process_fn, mode_kind, 5) \
-	FWD_LOOP(id, 6, process_fn, mode_kind, 6) \
-	FWD_LOOP(id, 7, process_fn, mode_kind, 7) \
+	FWD_LOOP(id, save, process_fn, mode_kind, lc->record) \
 	const struct fwd_mode fwd_##id = { \
 		.name = mode_name, \
 		.kind = mode_kind, \
 		.init = init_fn, \
 		.fini = fini_fn, \
 		.process = process_fn, \
-		.loops = { loop_##id##_0, loop_##id##_1, loop_##id##_2, loop_##id##_3, \
-				loop_##id##_4, loop_##id##_5, loop_##id##_6, loop_##id##_7 }, \
+		.loops = { loop_##id##_0, loop_##id##_1, loop_##id##_2, loop_##id##_3 }, \
+		.save_loop = loop_##id##_save, \
 	}
 
 #endif

@@ -17,12 +17,13 @@ struct txonly {
 	uint16_t seg_len; /* bytes in the first segment */
 	bool spread; /* the first segment does not hold all headers */
 	bool multi_flow;
+	uint16_t sum; /* of the IPv4 header without its checksum and source; multi_flow only */
 	const uint16_t *seg_lens;
 	uint32_t len; /* bytes a frame */
 	struct rte_mbuf **segs; /* room for the further segments of one frame */
 };
 
-/* Varies the source port, together with the number of the lcore; see txonly_port(). */
+/* Varies the source address, together with the number of the lcore; see txonly_source(). */
 static RTE_DEFINE_PER_LCORE(uint8_t, txonly_flow);
 
 static int
@@ -47,6 +48,15 @@ txonly_check(const struct fwd_stream *st, struct err *err)
 	return 0;
 }
 
+static uint16_t
+txonly_sum_but_source(const struct rte_ipv4_hdr *ip)
+{
+	struct rte_ipv4_hdr copy = *ip;
+
+	copy.src_addr = 0;
+	return generate_sum(&copy);
+}
+
 static int
 txonly_init(struct fwd_stream *st, struct err *err)
 {
@@ -63,9 +73,10 @@ txonly_init(struct fwd_stream *st, struct err *err)
 	tx->headers.eth.src_addr = st->tx_mac;
 	generate_headers(&tx->headers, o->tx_pkt_len, TXONLY_SRC, TXONLY_DST, TXONLY_PORT,
 			TXONLY_PORT);
-	/* A header whose checksum comes out as 0, as testpmd writes it. */
-	if (tx->headers.ip.hdr_checksum == 0 && !o->txonly_multi_flow)
+	/* A checksum that comes out as 0, as testpmd writes it. */
+	if (tx->headers.ip.hdr_checksum == 0)
 		tx->headers.ip.hdr_checksum = 0xffff;
+	tx->sum = txonly_sum_but_source(&tx->headers.ip);
 	tx->nb_segs = o->nb_tx_segs;
 	tx->seg_lens = o->tx_seg_len;
 	tx->seg_len = o->tx_seg_len[0];
@@ -121,13 +132,19 @@ txonly_spread(const struct txonly *tx, struct rte_mbuf *m)
 	}
 }
 
-/* A source port of 0xc000 to 0xffff: 64 flows an lcore, whose number is the low byte. */
+/* 198.18.N.2 plus the number of the lcore: 256 flows an lcore, told apart by N. */
 static __rte_always_inline void
-txonly_port(struct rte_mbuf *m)
+txonly_source(const struct txonly *tx, struct rte_mbuf *m)
 {
-	uint16_t port = ((RTE_PER_LCORE(txonly_flow)++ | 0xc0) << 8) + rte_lcore_id();
+	struct rte_ipv4_hdr *ip = &rte_pktmbuf_mtod(m, struct generate_headers *)->ip;
+	uint32_t src = (TXONLY_DST | RTE_PER_LCORE(txonly_flow)++ << 8) + rte_lcore_id();
+	rte_be32_t wire = rte_cpu_to_be_32(src);
+	uint32_t sum = tx->sum + (wire & 0xffff) + (wire >> 16);
 
-	rte_pktmbuf_mtod(m, struct generate_headers *)->udp.src_port = rte_cpu_to_be_16(port);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	ip->src_addr = wire;
+	ip->hdr_checksum = ~sum;
 }
 
 /* Make one frame of m. Returns false if there are no buffers for its segments. */
@@ -142,7 +159,7 @@ txonly_frame(struct txonly *tx, struct rte_mempool *pool, struct rte_mbuf *m)
 	else
 		txonly_spread(tx, m);
 	if (tx->multi_flow)
-		txonly_port(m);
+		txonly_source(tx, m);
 	return true;
 }
 

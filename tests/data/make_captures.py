@@ -289,7 +289,7 @@ def captures():
     all_cut = [f.cut(40) for f in p] + [Frame(b'', refused='empty')]
     yield ('all-refused.pcap', pcap(all_cut),
            bad('no frame to send', 'refused 4', '1 empty', '3 cut by the snap length'))
-    yield 'text.pcap', b'This is not a capture.\nIt only has the name of one.\n', bad('not a capture')
+    yield 'text.pcap', b'This is no capture.\nIt only has the name of one.\n', bad('not a capture')
     yield 'version.pcap', pcap(p, version=(3, 0)), bad('not a capture', '3.0')
     yield 'raw-ip.pcap', pcap([Frame(f.data[14:]) for f in p], link=101), \
         bad('link type RAW', 'only Ethernet')

@@ -29,8 +29,13 @@ at_exit() {
 	exit_commands=("$1" "${exit_commands[@]}")
 }
 
+# Also ends what still runs in the background. A child that a signal finds on its way to exec has
+# this trap too, and is not to clean up.
 clean_up() {
 	local line
+	[ "$BASHPID" = $$ ] || return
+	# shellcheck disable=SC2046 # one word each
+	kill -9 $(jobs -pr) 2>/dev/null
 	for line in "${exit_commands[@]}"; do
 		eval "$line"
 	done
@@ -125,13 +130,17 @@ forward() {
 	run "${argv[@]}"
 }
 
-# start [EAL-OPTION... --] OPTION...: in the background, its process in pid. Signals are as a
-# terminal has them; bash alone would have SIGINT ignored.
+# start [EAL-OPTION... --] OPTION...: in the background, its process in pid; one at a time. Signals
+# are as a terminal has them; bash alone would have SIGINT ignored.
+pid=
 start() {
+	if jobs -pr | grep -qx "$pid"; then
+		kill -9 "$pid"
+		wait "$pid"
+	fi 2>/dev/null
 	command_for "$@"
 	env --default-signal=INT,TERM "${argv[@]}" >"$tmp/out" 2>"$tmp/err" &
 	pid=$!
-	at_exit "kill -9 $pid 2>/dev/null"
 }
 
 # until_true CONDITION...: fails when it does not come true, or the run in the background ends.
@@ -154,7 +163,10 @@ finish() {
 		kill -0 "$pid" 2>/dev/null || break
 		sleep 0.05
 	done
-	kill -9 "$pid" 2>/dev/null && echo "hung, and was killed"
+	if [ "$i" -eq $((20 * limit)) ]; then
+		echo "hung, and was killed"
+		kill -9 "$pid"
+	fi
 	wait "$pid" 2>/dev/null
 	rc=$?
 	[ "$i" -lt $((20 * limit)) ]

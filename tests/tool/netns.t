@@ -57,8 +57,15 @@ set_up_wires() {
 
 # ---- the forwarder ----
 
-ping_once() {
-	ip netns exec "$a" ping -n -c 1 -W 1 $address_b >"$tmp/ping" 2>&1
+# Forwarding has begun, within a minute.
+forwards() {
+	local end=$((SECONDS + 60))
+
+	until ip netns exec "$a" ping -n -c 1 -W 1 $address_b; do
+		[ $SECONDS -lt $end ] && kill -0 "$pid" 2>/dev/null && continue
+		cat "$tmp/err"
+		return 1
+	done
 }
 
 # start_wire NAME DEVICE-ARGUMENTS OPTION...: until it forwards. The results are in NAME.
@@ -69,7 +76,7 @@ start_wire() {
 	start -m 512 --vdev="net_af_packet0,iface=$port_a$device" \
 		--vdev="net_af_packet1,iface=$port_b$device" -- --source=dev --forward-mode=io \
 		--duration=0.5 --windows=2000 --out="$tmp/$name" "$@"
-	until_true ping_once
+	forwards
 }
 
 # As a user's ^C does; there are windows missing then.

@@ -4,6 +4,7 @@
 set -u
 report=$(realpath "${BUILD:-build}")/app/sibfwd-report
 docs=$PWD/docs/results.md
+plot=$PWD/scripts/plot
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
 cd "$top" || exit 1
@@ -228,6 +229,62 @@ run check changed
 [ "$rc" -eq 1 ] && grep -q 'windows_done is 3, windows.csv has 2' out &&
 	grep -qF 'estimates.scenarios[0].all.windows is 5, windows.csv gives 2' out
 result 'counts of result.json that are not those of windows.csv' $?
+
+# ---- pictures
+
+# draws NAME FILE...: these pictures are there, and of the kind that their names say.
+draws() {
+	local name=$1 file failed=0
+	shift
+	[ "$rc" -eq 0 ] || failed=1
+	for file in "$@"; do
+		case $file in
+		*.png) head -c 8 "$file" | grep -q PNG || failed=1 ;;
+		*.svg) grep -q '</svg>' "$file" || failed=1 ;;
+		esac
+	done
+	result "$name" $failed
+}
+
+# unplotted NAME CODE TEXT ARGUMENTS: refused with that exit code in one line.
+unplotted() {
+	local name=$1 code=$2 text=$3
+	shift 3
+	"$plot" "$@" >out 2>err
+	[ $? -eq "$code" ] && [ "$(wc -l <err)" -eq 1 ] && grep -qF -- "$text" err && [ ! -s out ]
+	result "$name" $?
+}
+
+if /usr/bin/python3 -c 'import matplotlib' 2>/dev/null; then
+	MPLCONFIGDIR=$top/mpl
+	export MPLCONFIGDIR
+	"$plot" good >out 2>err
+	rc=$?
+	draws 'plot draws into the directory' good/{windows,bursts}.{png,svg}
+	grep -q 'rate (Mpps)' good/windows.svg && grep -q 'TSC cycles/packet' good/windows.svg &&
+		grep -q 'tainted: irqs, ctxsw' good/windows.svg &&
+		grep -q 'warm-up' good/windows.svg && grep -q 'lab, 2026-01-02' good/windows.svg &&
+		! grep -q emulated good/windows.svg
+	result 'units, taint, warm-up, host and date are in the picture' $?
+	change good 's/,0$/,1/'
+	rm changed/*.png changed/*.svg
+	"$plot" changed --out pictures >out 2>err
+	rc=$?
+	draws 'plot --out draws elsewhere' pictures/{windows,bursts}.{png,svg}
+	grep -q emulated pictures/windows.svg && grep -q emulated pictures/bursts.svg &&
+		[ ! -e changed/windows.png ]
+	result 'an emulated machine is called so in the pictures' $?
+	unplotted 'plot of nothing' 1 'nowhere/windows.csv: No such file' nowhere
+	unplotted 'plot without a directory' 2 'DIR'
+	unplotted 'plot with an unknown option' 2 '--colour' good --colour
+	change good '3s/,1000000\.0,/,many,/'
+	unplotted 'plot of a word for a number' 1 "column pps: 'many'" changed
+	head -n 1 good/windows.csv >changed/windows.csv
+	unplotted 'plot of a run without windows' 1 'no windows' changed
+else
+	n=$((n + 1))
+	echo "ok $n - pictures # SKIP no matplotlib"
+fi
 
 # ---- the documentation
 
