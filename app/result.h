@@ -140,7 +140,7 @@ struct result_set {
  */
 int result_read(struct result_set *set, const char *dir, struct err *err);
 
-/* Read windows.csv from an open stream, which is closed; name is for messages. */
+/* Read windows.csv from a stream, which is closed, into a zeroed set; name is for messages. */
 int result_read_stream(struct result_set *set, FILE *stream, const char *name, struct err *err);
 
 void result_free(struct result_set *set);

@@ -18,12 +18,12 @@ forward_capture() {
 	local file=$1
 	shift
 	rm -f "$saved"
-	forward --source="pcap:$file" --forward-mode=io --burst=$burst --duration=0.2 "$@"
+	forward --source="pcap:$file" --forward-mode=io --burst="$burst" --duration=0.2 "$@"
 }
 
 # sent EXPECTED FRAMES: so many were saved, each port's the usable ones round and round.
 sent() {
-	$make --check "$saved" "$1" "$2" $burst
+	$make --check "$saved" "$1" "$2" "$burst"
 }
 
 # says NAME: the line that names the capture has all that there is to say of it.
@@ -156,13 +156,13 @@ small_memory() {
 }
 
 memory_as_asked() {
-	forward -m "$mib" -- --source="pcap:$tmp/big.pcap" --burst=$burst --duration=2 \
+	forward -m "$mib" -- --source="pcap:$tmp/big.pcap" --burst="$burst" --duration=2 \
 		--save-pcap="$saved:3000"
 	ended 0 && has "$tmp/err" "66667 of 66667 frames, 1500 to 1500 bytes" &&
 		sent "$tmp/big.pcap" 3000
 }
 
-pool_options=(--source="pcap:$tmp/pool.pcap" --burst=$burst --duration=2)
+pool_options=(--source="pcap:$tmp/pool.pcap" --burst="$burst" --duration=2)
 $make --bulk "$tmp/pool.pcap" 3000 128
 ok "a capture larger than the pool names the mbufs and the memory needed" small_pool
 ok "with just these it is sent, round and round" pool_as_asked

@@ -219,7 +219,7 @@ tagged_stacks() {
 ok "the wires are up" set_up_wires 1500 || bail "no wires"
 ok "frames are forwarded" start_wire usual '' || bail "nothing is forwarded"
 ok "ping, both ways" both_ways
-ok "ping with the longest frames, both ways" both_ways -s 1472 -M do
+ok "ping with the longest frames, both ways" both_ways -s 1472 -M "do"
 ok "ping over IPv6, both ways" both_ways6
 ok "50 MB by TCP from A to B are the same there" transfer "$a" "$b" $address_b
 ok "50 MB by TCP from B to A are the same there" transfer "$b" "$a" $address_a
@@ -238,8 +238,8 @@ ok "the windows that were whole are kept" has_rows usual 1
 ok "the wires take jumbo frames" set_up_wires 9000 || bail "no wires"
 ok "jumbo frames are forwarded" start_wire jumbo $jumbo --mbuf-size=16512 --mbcache=32 \
 	--total-num-mbufs=8192 || bail "nothing is forwarded"
-ok "ping with jumbo frames, both ways" both_ways -s 8000 -M do
-ok "ping with the longest jumbo frames, both ways" both_ways -s 8972 -M do
+ok "ping with jumbo frames, both ways" both_ways -s 8000 -M "do"
+ok "ping with the longest jumbo frames, both ways" both_ways -s 8972 -M "do"
 ok "50 MB by TCP in jumbo frames are the same there" transfer "$a" "$b" $address_b
 ok "^C ends it" stop_wire
 

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <libgen.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -614,19 +613,13 @@ test_save_to_full_device(void **state)
 static int
 make_captures(void **state)
 {
-	const char *script = getenv("MAKE_CAPTURES");
-	char here[] = __FILE__;
 	char command[1024];
 
 	(void)state;
 	if (mkdtemp(dir) == NULL)
 		return -1;
-	if (script != NULL)
-		snprintf(command, sizeof(command), "/usr/bin/python3 '%s' %s", script, dir);
-	else
-		snprintf(command, sizeof(command),
-				"/usr/bin/python3 '%s/../data/make_captures.py' %s", dirname(here),
-				dir);
+	snprintf(command, sizeof(command), "/usr/bin/python3 '%s/make_captures.py' %s", TEST_DATA,
+			dir);
 	return system(command);
 }
 

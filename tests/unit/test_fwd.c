@@ -819,13 +819,15 @@ test_generators_count_back(void **state)
 		struct fwd_stream *sts[] = { &st[0], &st[1] };
 		static struct lcore lc;
 
-		lc = (struct lcore){ .burst = 32, .nb_streams = 2, .streams = sts };
+		lc = (struct lcore){
+			.burst = 32, .nb_streams = 2, .streams = sts, .record = LCORE_RECORD_FRAMES
+		};
 		lc.saved = (struct lcore_saved){ .limit = 200, .frame_max = 64 };
 		lc.saved.info = calloc(lc.saved.limit, sizeof(*lc.saved.info));
 		lc.saved.bytes = calloc(lc.saved.limit, lc.saved.frame_max);
 		for (unsigned int j = 0; j < 2; j++)
 			assert_int_equal(mode(names[i])->init(&st[j], &error), 0);
-		assert_false(mode(names[i])->loops[LCORE_RECORD_FRAMES](&lc));
+		assert_false(mode(names[i])->save_loop(&lc));
 		assert_int_equal(lc.saved.count, 200);
 		assert_true(lc.counts.tx_dropped >= 12);
 		for (unsigned int j = 1; j < 200; j++) {
