@@ -371,7 +371,7 @@ print_row(struct run *r, const struct result_window *w, struct err *err)
 {
 	if (r->options.format != FORMAT_CSV || r->stdout_gone)
 		return 0;
-	if ((r->nb_rows == 0 && result_print_csv_header(stdout) != 0) ||
+	if ((r->nb_rows == 1 && result_print_csv_header(stdout) != 0) ||
 			result_print_csv(stdout, w) != 0 || fflush(stdout) != 0) {
 		r->stdout_gone = true;
 		if (r->result == NULL)
@@ -386,20 +386,21 @@ on_row(void *arg, const struct result_window *w, const uint64_t *bursts, struct 
 	struct run *r = arg;
 	struct result_window *rows;
 
-	if (print_row(r, w, err) != 0)
+	if (r->result != NULL &&
+			(result_add_window(r->result, w, err) != 0 ||
+					(bursts != NULL &&
+							result_add_bursts(r->result, w, bursts,
+									LCORE_BURST_MAX + 1,
+									err) != 0)))
 		return -1;
+	/* Only what is on the disk counts: result.json agrees with windows.csv even then. */
 	rows = realloc(r->rows, (r->nb_rows + 1) * sizeof(*rows));
 	if (rows == NULL)
 		return err_set(err, EXIT_FAILED, "out of memory");
 	r->rows = rows;
 	rows[r->nb_rows++] = *w;
 	show_progress(r, w);
-	if (r->result == NULL)
-		return 0;
-	if (result_add_window(r->result, w, err) != 0)
-		return -1;
-	return bursts == NULL ? 0
-			      : result_add_bursts(r->result, w, bursts, LCORE_BURST_MAX + 1, err);
+	return print_row(r, w, err);
 }
 
 static json_t *
@@ -408,7 +409,7 @@ strings_json(int n, char *const *strings)
 	json_t *list = json_array();
 
 	for (int i = 0; i < n; i++)
-		json_array_append_new(list, json_string(strings[i]));
+		json_array_append_new(list, result_text_json(strings[i]));
 	return list;
 }
 
@@ -593,6 +594,11 @@ measure(struct run *r, struct err *err)
 				r->experiment.windows_done, o->windows);
 	if (o->xstats != NULL)
 		ports_print(&r->ports, o->xstats, stderr);
+	/* Nothing measured: the directory is as it was, ready for the next try. */
+	if (rc != 0 && r->nb_rows == 0 && r->result != NULL) {
+		result_discard(r->result);
+		r->result = NULL;
+	}
 	if (o->save_path != NULL && save_frames(r, &write_err) != 0 && rc == 0) {
 		*err = write_err;
 		rc = -1;

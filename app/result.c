@@ -180,18 +180,6 @@ result_packets(const struct result_window *w)
 	return w->rx_packets;
 }
 
-void
-result_source(char source[RESULT_TEXT_MAX], const char *words)
-{
-	const char *path = strncmp(words, "pcap:", 5) == 0 ? words + 5 : NULL;
-	const char *slash = path != NULL ? strrchr(path, '/') : NULL;
-
-	if (slash != NULL)
-		snprintf(source, RESULT_TEXT_MAX, "pcap:%s", slash + 1);
-	else
-		snprintf(source, RESULT_TEXT_MAX, "%s", words);
-}
-
 /* ---- rows as JSON ---- */
 
 json_t *
@@ -367,20 +355,21 @@ result_print_csv(FILE *out, const struct result_window *w)
 
 /* ---- writing the directory ---- */
 
+/* Directories made by result_create(), to be taken back should there be nothing to keep. */
+struct made {
+	char *path; /* the whole of it */
+	size_t *length; /* leading part of path, of each directory made */
+	size_t nb;
+};
+
 struct result {
 	char *dir;
 	int dirfd;
 	int windows; /* file descriptors; -1 where not open */
 	int bursts;
 	int log;
+	struct made made;
 	struct err log_err; /* first failure of result_log(), told by result_close() */
-};
-
-/* Directories made by result_create(), to be taken back should it fail. */
-struct made {
-	char *path; /* the whole of it */
-	size_t *length; /* leading part of path, of each directory made */
-	size_t nb;
 };
 
 static int
@@ -530,6 +519,8 @@ free_result(struct result *r)
 	for (size_t i = 0; i < COUNT_OF(fds); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
+	free(r->made.path);
+	free(r->made.length);
 	free(r->dir);
 	free(r);
 }
@@ -538,7 +529,6 @@ struct result *
 result_create(const char *dir, struct err *err)
 {
 	struct result *r = malloc(sizeof(*r));
-	struct made made = { 0 };
 	int rc;
 
 	if (r == NULL) {
@@ -553,22 +543,27 @@ result_create(const char *dir, struct err *err)
 	else if (dir[0] == '\0')
 		rc = err_set(err, EXIT_FAILED, "the name of the result directory is empty");
 	else
-		rc = make_directories(dir, &made, err);
+		rc = make_directories(dir, &r->made, err);
 	if (rc == 0)
 		rc = fill_directory(r, err);
 	if (rc != 0) {
-		/* windows.csv is made first and only in an empty directory: both are ours. */
-		if (r->windows >= 0) {
-			unlinkat(r->dirfd, windows_table.file, 0);
-			unlinkat(r->dirfd, "columns.json", 0);
-		}
-		remove_directories(&made);
-		free_result(r);
+		result_discard(r);
 		r = NULL;
 	}
-	free(made.path);
-	free(made.length);
 	return r;
+}
+
+void
+result_discard(struct result *r)
+{
+	static const char *const names[] = { "windows.csv", "bursts.csv", "columns.json", "log.txt",
+		"result.json", "environment.json" };
+
+	/* windows.csv is made first and only in an empty directory: all of these are ours. */
+	for (size_t i = 0; r->windows >= 0 && i < COUNT_OF(names); i++)
+		unlinkat(r->dirfd, names[i], 0);
+	remove_directories(&r->made);
+	free_result(r);
 }
 
 int

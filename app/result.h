@@ -102,6 +102,9 @@ void result_log(struct result *r, const char *fmt, ...) __attribute__((format(pr
 /* Write name (result.json, environment.json) beside and rename it. Takes no reference. */
 int result_write_json(struct result *r, const char *name, const json_t *json, struct err *err);
 
+/* Take back all that was written and made, and free: for a run without one row. */
+void result_discard(struct result *r);
+
 /* Flush all to the disk and free. */
 int result_close(struct result *r, struct err *err);
 
@@ -154,12 +157,6 @@ json_t *result_burst_columns(void);
  * RESULT_UNKNOWN where unknown.
  */
 uint64_t result_packets(const struct result_window *w);
-
-/*
- * The words of --source as results hold them: a capture by its file name alone, because where it
- * lay says nothing to a reader on another machine.
- */
-void result_source(char source[RESULT_TEXT_MAX], const char *words);
 
 /* ---- printing: the same for the forwarder and for sibfwd-report ---- */
 

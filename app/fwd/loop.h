@@ -70,7 +70,7 @@ fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const u
 		for (unsigned int i = 0; i < nb_streams; i++) {
 			struct fwd_stream *st = streams[i];
 			uint64_t start = 0;
-			uint16_t n = 0, out, sent;
+			uint16_t n = 0, sent = 0, out;
 
 			if (record & LCORE_RECORD_CYCLES)
 				start = rte_rdtsc();
@@ -95,8 +95,6 @@ fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const u
 					lc->saved.count = RTE_MIN(
 							lc->saved.count + sent, lc->saved.limit);
 				LOOP_COUNT(c.tx_packets += sent;)
-				if ((record & LCORE_RECORD_BURSTS) && (kind & FWD_COUNTS_SENT))
-					lc->bursts[sent]++;
 				if (unlikely(sent < out)) {
 					LOOP_COUNT(c.tx_dropped += out - sent;)
 					if (kind & FWD_COUNTS_SENT)
@@ -104,6 +102,8 @@ fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const u
 					rte_pktmbuf_free_bulk(&pkts[sent], out - sent);
 				}
 			}
+			if ((record & LCORE_RECORD_BURSTS) && (kind & FWD_COUNTS_SENT))
+				lc->bursts[sent]++;
 			if ((record & LCORE_RECORD_CYCLES) && (n | out) != 0)
 				c.busy_cycles += rte_rdtsc() - start;
 		}
