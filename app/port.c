@@ -475,24 +475,6 @@ make_streams(struct ports *p, struct err *err)
 	return 0;
 }
 
-int
-ports_open(struct ports *p, const struct options *o, const struct capture *capture,
-		unsigned int nb_lcores, struct err *err)
-{
-	memset(p, 0, sizeof(*p));
-	p->options = o;
-	if (o->source == SOURCE_DEV ? take_ports(p, o, err) != 0
-				    : make_ports(p, o, capture, err) != 0)
-		return -1;
-	if (make_pools(p, capture, nb_lcores, err) != 0)
-		return -1;
-	for (unsigned int i = 0; i < p->nb; i++)
-		if (start_port(o, &p->port[i], err) != 0)
-			return -1;
-	wait_links(p);
-	return make_streams(p, err);
-}
-
 void
 ports_flush(struct ports *p)
 {
@@ -622,6 +604,39 @@ in_list(const char *list, const char *word)
 	return false;
 }
 
+/* True if the port has an extended statistic of that name. */
+static bool
+has_xstat(uint16_t id, const char *name)
+{
+	uint64_t number;
+
+	return rte_eth_xstats_get_id_by_name(id, name, &number) == 0;
+}
+
+/* A name that no port knows would print nothing, for ever. */
+static int
+check_xstats(const struct ports *p, const char *wanted, struct err *err)
+{
+	char *list = strdup(wanted != NULL ? wanted : ""), *save = NULL;
+	int rc = 0;
+
+	if (list == NULL)
+		return err_set(err, EXIT_FAILED, "out of memory");
+	for (char *name = strtok_r(list, ",", &save); name != NULL && rc == 0;
+			name = strtok_r(NULL, ",", &save)) {
+		bool known = false;
+
+		for (unsigned int i = 0; i < p->nb; i++)
+			known |= has_xstat(p->port[i].id, name);
+		if (!known)
+			rc = err_set(err, EXIT_USAGE,
+					"--display-xstats=%s: no port has a statistic of that name",
+					name);
+	}
+	free(list);
+	return rc;
+}
+
 static void
 print_xstats(uint16_t id, const char *wanted, FILE *out)
 {
@@ -657,6 +672,26 @@ ports_print(const struct ports *p, const char *xstats, FILE *out)
 		if (xstats != NULL)
 			print_xstats(id, xstats, out);
 	}
+}
+
+int
+ports_open(struct ports *p, const struct options *o, const struct capture *capture,
+		unsigned int nb_lcores, struct err *err)
+{
+	memset(p, 0, sizeof(*p));
+	p->options = o;
+	if (o->source == SOURCE_DEV ? take_ports(p, o, err) != 0
+				    : make_ports(p, o, capture, err) != 0)
+		return -1;
+	if (make_pools(p, capture, nb_lcores, err) != 0)
+		return -1;
+	for (unsigned int i = 0; i < p->nb; i++)
+		if (start_port(o, &p->port[i], err) != 0)
+			return -1;
+	if (check_xstats(p, o->xstats, err) != 0)
+		return -1;
+	wait_links(p);
+	return make_streams(p, err);
 }
 
 json_t *
