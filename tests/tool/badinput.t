@@ -325,6 +325,7 @@ ok "a CPU that does not exist, mapped to the main lcore" \
 	on_lcores 1 "CPU 99 (of lcore 0)" --lcores=0@99,1@1
 ok "an lcore on several CPUs" on_lcores 2 "lcore 1" "--lcores=0@0,1@(0,1)"
 ok "lcores that are none" on_lcores 2 "-l" -l x
+ok "a range from above" on_lcores 2 "1-0" -l 1-0
 ok "a mask that is none" on_lcores 2 "-c" -c xyz
 ok "a map that is none" on_lcores 2 "--lcores" --lcores=0@,1
 ok "a main lcore that is not among the lcores" on_lcores 2 "ain lcore" -l 0,1 --main-lcore=7
@@ -416,6 +417,14 @@ else
 fi
 
 # ---- EAL ----
+
+short_option() {
+	local eal=(-l "0,1" --no-hug -m 256 --no-pci --no-telemetry --file-prefix="$prefix")
+	forward --source=null
+	worked
+}
+
+ok "options of EAL may be shortened, as EAL has it" short_option
 
 ok "an unknown option of EAL" refuse 2 --nonsense --nonsense -- --source=null
 ok "an option of EAL without its value" refuse 2 --vdev --vdev -- --source=null
