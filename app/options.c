@@ -189,18 +189,6 @@ set_word(struct options *o, const struct option_row *row, const char *arg, struc
 	return 0;
 }
 
-/* One of row->words, kept as the word. */
-static int
-set_name(struct options *o, const struct option_row *row, const char *arg, struct err *err)
-{
-	int i = find_word(row->words, arg, strlen(arg));
-
-	if (i < 0)
-		return unknown_word(row, arg, err);
-	*(const char **)field(o, row) = row->words[i];
-	return 0;
-}
-
 static int
 set_mode(struct options *o, const struct option_row *row, const char *arg, struct err *err)
 {
@@ -210,6 +198,16 @@ set_mode(struct options *o, const struct option_row *row, const char *arg, struc
 		return err_set(err, EXIT_USAGE, "--%s=%s: unknown, one of: %s", row->name, arg,
 				fwd_mode_names());
 	o->mode = mode;
+	return 0;
+}
+
+/* What noisy can wrap: modes that change a frame and keep none. */
+static int
+set_noisy_mode(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	if (find_word(row->words, arg, strlen(arg)) < 0)
+		return unknown_word(row, arg, err);
+	o->fwd.noisy_mode = fwd_mode_find(arg);
 	return 0;
 }
 
@@ -462,7 +460,7 @@ static const struct option_row table[] = {
 	{ "no-mlockall", NULL, set_mlockall, AT(mlockall), 0, 0, NULL, "do not lock memory" },
 	{ "no-numa", NULL, set_flag, AT(numa), 0, 0, NULL, "one pool, on node 0" },
 	{ "socket-num", "NODE", set_int, AT(socket), 0, 7, NULL, "NUMA node of the pool" },
-	{ "noisy-forward-mode", "MODE", set_name, AT(noisy_mode), 0, 0, noisy_mode_names,
+	{ "noisy-forward-mode", "MODE", set_noisy_mode, 0, 0, 0, noisy_mode_names,
 			"what noisy does to frames: io mac macswap 5tswap (io)" },
 	{ "noisy-tx-sw-buffer-size", "FRAMES", set_u32, AT(fwd.noisy_buffer), 0, 1 << 20, NULL,
 			"frames held back before they are sent (0)" },
@@ -520,7 +518,6 @@ set_defaults(struct options *o)
 		.fwd = { .nb_tx_segs = 1,
 				.tx_seg_len = { TX_PKT_LEN_DEFAULT },
 				.tx_pkt_len = TX_PKT_LEN_DEFAULT },
-		.noisy_mode = "io",
 		.mlockall = true,
 		.numa = true,
 		.socket = -1,

@@ -52,7 +52,6 @@ struct options {
 	uint32_t max_pkt_len; /* 0: the driver's default */
 	struct rte_ether_addr peer[OPTIONS_PORTS_MAX];
 	struct fwd_options fwd;
-	const char *noisy_mode;
 	uint32_t stats_period; /* seconds; 0: none */
 	const char *xstats; /* comma-separated names, or NULL */
 	bool record_core_cycles;

@@ -123,18 +123,15 @@ icmpecho_frame(const struct fwd_stream *st, struct rte_mbuf *m)
 static __rte_always_inline uint16_t
 icmpecho_process(struct fwd_stream *st, struct rte_mbuf **pkts, uint16_t n)
 {
-	struct rte_mbuf *other[LCORE_BURST_MAX];
-	uint16_t replies = 0, others = 0;
+	uint16_t replies = 0;
 
 	for (uint16_t i = 0; i < n; i++) {
 		frame_prefetch(pkts, n, i, 1);
 		if (icmpecho_frame(st, pkts[i]))
 			pkts[replies++] = pkts[i];
 		else
-			other[others++] = pkts[i];
+			rte_pktmbuf_free(pkts[i]);
 	}
-	if (others != 0)
-		rte_pktmbuf_free_bulk(other, others);
 	return replies;
 }
 

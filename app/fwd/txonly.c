@@ -99,7 +99,7 @@ txonly_fini(struct fwd_stream *st)
  * Chain the further segments to m. Returns false if there are no buffers for them. The last
  * one's next is NULL already, as that of every free buffer.
  */
-static __rte_noinline bool
+static __rte_always_inline bool
 txonly_chain(struct txonly *tx, struct rte_mempool *pool, struct rte_mbuf *m)
 {
 	struct rte_mbuf *last = m;
@@ -109,7 +109,8 @@ txonly_chain(struct txonly *tx, struct rte_mempool *pool, struct rte_mbuf *m)
 	for (uint16_t i = 1; i < tx->nb_segs; i++) {
 		last->next = tx->segs[i - 1];
 		last = last->next;
-		generate_segment(last, tx->seg_lens[i]);
+		last->data_off = RTE_PKTMBUF_HEADROOM;
+		last->data_len = tx->seg_lens[i];
 	}
 	m->nb_segs = tx->nb_segs;
 	m->pkt_len = tx->len;

@@ -22,7 +22,8 @@ print(result["interrupted"])
 PYTHON
 }
 
-# The files of a run that was interrupted: whole, and in agreement with each other.
+# The files of a run that was interrupted: whole, and in agreement with each other. A run without
+# a row leaves none.
 kept() {
 	[ -e "$results" ] || return 0
 	whole_rows "$results/windows.csv" &&
@@ -43,11 +44,11 @@ orderly() {
 
 # rows: how many there are, without the header.
 rows() {
-	[ -e "$results/windows.csv" ] && tail -n +2 "$results/windows.csv" | wc -l
+	tail -n +2 "$results/windows.csv" 2>/dev/null | wc -l
 }
 
 some_rows() {
-	[ "$(rows)" -gt 0 ] 2>/dev/null
+	[ "$(rows)" -gt 0 ]
 }
 
 # ---- at any moment ----
@@ -117,18 +118,18 @@ while_settling() {
 
 while_warming_up() {
 	begin --source=null --warmup=1000
-	until_true test -e "$results/columns.json" && sleep 0.5 && ended_by "$1" 1 &&
+	until_true test -e "$results/columns.json" && sleep 1 && ended_by "$1" 1 &&
 		is "$(values "$results/windows.csv" window warmup)" "0 1" "the window"
 }
 
 in_first_window() {
 	begin --source=null --duration=1000 --windows=2
-	until_true test -e "$results/columns.json" && sleep 0.5 && ended_by "$1" 1
+	until_true test -e "$results/columns.json" && sleep 1 && ended_by "$1" 1
 }
 
 in_only_window() {
 	begin --source=null --duration=1000
-	until_true test -e "$results/columns.json" && sleep 0.5 && ended_by "$1" 1
+	until_true test -e "$results/columns.json" && sleep 1 && ended_by "$1" 1
 }
 
 in_last_window() {
@@ -145,7 +146,7 @@ with_statistics() {
 
 while_nothing_comes() {
 	begin --vdev=net_ring0 --vdev=net_ring1 -- --duration=1000 --windows=2
-	until_true test -e "$results/columns.json" && sleep 0.5 && ended_by "$1" 1
+	until_true test -e "$results/columns.json" && sleep 1 && ended_by "$1" 1
 }
 
 for signal in INT TERM; do
