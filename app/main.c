@@ -52,6 +52,7 @@ struct run {
 	struct result_window *rows;
 	size_t nb_rows;
 	bool stdout_gone;
+	int stdout_errno;
 	bool progress;
 	struct experiment experiment;
 };
@@ -87,11 +88,15 @@ split_arguments(struct run *r, int argc, char **argv, struct err *err)
 	return options_parse(&r->options, argc - dashes, argv + dashes, err);
 }
 
+/* EAL takes its long options shortened, down to what tells them apart: --no-hu. */
 static bool
-eal_has(const struct run *r, const char *option)
+eal_no_huge(const struct run *r)
 {
+	static const char option[] = "--no-huge", shortest[] = "--no-hu";
+
 	for (int i = 1; i < r->eal_argc; i++)
-		if (strcmp(r->eal_argv[i], option) == 0)
+		if (strlen(r->eal_argv[i]) >= strlen(shortest) &&
+				strncmp(r->eal_argv[i], option, strlen(r->eal_argv[i])) == 0)
 			return true;
 	return false;
 }
@@ -104,7 +109,7 @@ check_hugepages(const struct run *r, struct err *err)
 	struct dirent *entry;
 	long long pages = 0;
 
-	if (eal_has(r, "--no-huge"))
+	if (eal_no_huge(r))
 		return 0;
 	dir = opendir("/sys/kernel/mm/hugepages");
 	while (dir != NULL && (entry = readdir(dir)) != NULL) {
@@ -139,7 +144,7 @@ load_capture(struct run *r, struct err *err)
 }
 
 static int
-dry_run(const struct run *r)
+dry_run(const struct run *r, struct err *err)
 {
 	const struct options *o = &r->options;
 
@@ -148,7 +153,9 @@ dry_run(const struct run *r)
 	printf("order       1 block of 1 visit: settle %g s, warm-up %g s, %u windows of %g s\n",
 			o->settle, o->warmup, o->windows, o->duration);
 	printf("time        %.1f s\n", experiment_seconds(o));
-	return EXIT_DONE;
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return err_set(err, EXIT_FAILED, "standard output: %s", strerror(errno));
+	return 0;
 }
 
 /* ---- EAL ---- */
@@ -374,6 +381,7 @@ print_row(struct run *r, const struct result_window *w, struct err *err)
 	if ((r->nb_rows == 1 && result_print_csv_header(stdout) != 0) ||
 			result_print_csv(stdout, w) != 0 || fflush(stdout) != 0) {
 		r->stdout_gone = true;
+		r->stdout_errno = errno;
 		if (r->result == NULL)
 			return err_set(err, EXIT_FAILED, "standard output: %s", strerror(errno));
 	}
@@ -459,6 +467,9 @@ write_results(struct run *r, const struct err *run_err, json_t *before, struct e
 	}
 	if (rc == 0 && r->options.format != FORMAT_CSV && (fflush(stdout) != 0 || ferror(stdout)))
 		rc = err_set(err, EXIT_FAILED, "standard output: %s", strerror(errno));
+	/* A reader who has seen enough (EPIPE) is no failure while the directory has it all. */
+	if (rc == 0 && r->stdout_gone && r->stdout_errno != EPIPE)
+		rc = err_set(err, EXIT_FAILED, "standard output: %s", strerror(r->stdout_errno));
 	json_decref(json);
 	json_decref(environment);
 	return rc;
@@ -649,7 +660,7 @@ run(struct run *r, struct err *err)
 			0)
 		return -1;
 	if (o->dry_run)
-		return dry_run(r);
+		return dry_run(r, err);
 	for (unsigned int i = 0; i < r->placement.nb; i++)
 		machine_read(&r->busy_from[i], r->placement.at[i].cpu, 0, r->placement.main_cpu);
 	if (check_hugepages(r, err) != 0 || load_capture(r, err) != 0 ||

@@ -585,57 +585,72 @@ check_together(const struct options *o, struct err *err)
 	return 0;
 }
 
-/* Name of the option that getopt stopped at, for messages: as typed, without its value. */
-static int
-name_culprit(const char *typed, const char *why, struct err *err)
+#define LONG_VALUE 256 /* getopt's return for table[0]; above every character */
+
+/* Long options for getopt: the table's, then a --taint-NAME for each cause. */
+static void
+fill_long_options(struct option *longs, char names[TAINT_MAX][32])
 {
-	return err_set(err, EXIT_USAGE, "%.*s: %s", (int)strcspn(typed, "="), typed, why);
+	for (unsigned int i = 0; i < NB_ROWS + TAINT_MAX; i++) {
+		/* Values differ, or getopt would not find an abbreviation ambiguous. */
+		longs[i].val = LONG_VALUE + (int)i;
+		if (i < NB_ROWS) {
+			longs[i].name = table[i].name;
+			longs[i].has_arg = table[i].arg != NULL ? required_argument : no_argument;
+			continue;
+		}
+		snprintf(names[i - NB_ROWS], sizeof(names[0]), "taint-%s",
+				taints[i - NB_ROWS].word);
+		longs[i].name = names[i - NB_ROWS];
+		longs[i].has_arg = required_argument;
+	}
+}
+
+/* What getopt stopped at, as typed but for its value. */
+static int
+refuse(int c, const char *typed, struct err *err)
+{
+	if (optopt > 0 && optopt < LONG_VALUE)
+		return err_set(err, EXIT_USAGE, "-%c: %s", optopt,
+				c == ':' ? "its value is missing" : "unknown option");
+	return err_set(err, EXIT_USAGE, "%.*s: %s", (int)strcspn(typed, "="), typed,
+			c == ':'		      ? "its value is missing"
+					: optopt != 0 ? "takes no value"
+						      : "unknown or ambiguous option");
+}
+
+/* The row of what getopt returned, for a short option too. */
+static const struct option_row *
+row_of(int c)
+{
+	if (c >= LONG_VALUE)
+		return &table[c - LONG_VALUE];
+	for (unsigned int i = 0; i < NB_ROWS; i++)
+		if (table[i].name[0] == c && (table[i].name[1] == '\0' || c == 'h'))
+			return &table[i];
+	return NULL;
 }
 
 static int
 parse_with_getopt(struct options *o, int argc, char *const argv[], struct err *err)
 {
 	struct option longs[NB_ROWS + TAINT_MAX + 1] = { 0 };
-	char taint_names[TAINT_MAX][32];
-	int c, index;
+	char names[TAINT_MAX][32];
+	int c, rc = 0;
 
 	set_defaults(o);
-	for (unsigned int i = 0; i < NB_ROWS; i++) {
-		longs[i].name = table[i].name;
-		longs[i].has_arg = table[i].arg != NULL ? required_argument : no_argument;
+	fill_long_options(longs, names);
+	while (rc == 0 && (c = getopt_long(argc, argv, "+:iah", longs, NULL)) != -1) {
+		if (c == ':' || c == '?')
+			rc = refuse(c, argv[optind > 0 ? optind - 1 : 0], err);
+		else if (c >= LONG_VALUE + (int)NB_ROWS)
+			rc = set_taint(o, taints[c - LONG_VALUE - (int)NB_ROWS].word, optarg, err);
+		else
+			rc = row_of(c)->set(o, row_of(c), optarg, err);
 	}
-	for (unsigned int t = 0; t < TAINT_MAX; t++) {
-		snprintf(taint_names[t], sizeof(taint_names[t]), "taint-%s", taints[t].word);
-		longs[NB_ROWS + t].name = taint_names[t];
-		longs[NB_ROWS + t].has_arg = required_argument;
-	}
-	while (index = -1, (c = getopt_long(argc, argv, "+:iah", longs, &index)) != -1) {
-		const char *typed = argv[optind > 0 ? optind - 1 : 0];
-		const struct option_row *row = NULL;
-
-		if (c == ':')
-			return name_culprit(typed, "its value is missing", err);
-		if (c == '?' && optopt != 0 && strncmp(typed, "--", 2) == 0)
-			return name_culprit(typed, "takes no value", err);
-		if (c == '?')
-			return name_culprit(typed, "unknown or ambiguous option", err);
-		if (c == 0 && index >= (int)NB_ROWS) {
-			if (set_taint(o, taints[index - (int)NB_ROWS].word, optarg, err) != 0)
-				return -1;
-			continue;
-		}
-		if (c == 'h')
-			o->help = true;
-		for (unsigned int i = 0; i < NB_ROWS && row == NULL; i++)
-			if (c == 0 ? (int)i == index
-				   : (table[i].name[0] == c && table[i].name[1] == '\0'))
-				row = &table[i];
-		if (row != NULL && row->set(o, row, optarg, err) != 0)
-			return -1;
-	}
-	if (optind < argc)
-		return err_set(err, EXIT_USAGE, "%s: unexpected argument", argv[optind]);
-	return 0;
+	if (rc == 0 && optind < argc)
+		rc = err_set(err, EXIT_USAGE, "%s: unexpected argument", argv[optind]);
+	return rc;
 }
 
 int

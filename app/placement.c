@@ -143,28 +143,37 @@ parse_main(struct lcore_map *m, const char *text)
 
 static const struct {
 	const char *name;
+	const char *shortest;
 	int (*parse)(struct lcore_map *m, const char *text);
 	bool lists; /* names lcores */
 } eal_options[] = {
-	{ "-l", parse_list, true },
-	{ "-c", parse_mask, true },
-	{ "--lcores", parse_list, true },
-	{ "--main-lcore", parse_main, false },
+	{ "-l", "-l", parse_list, true },
+	{ "-c", "-c", parse_mask, true },
+	{ "--lcores", "--lc", parse_list, true },
+	{ "--main-lcore", "--mai", parse_main, false },
 };
 
-/* The value of option name at argv[i], in any of its forms; NULL: another option. */
+/*
+ * The value of an option at argv[i], in any of its forms; NULL: another option. EAL takes long
+ * names shortened, down to the part that no other option of its has.
+ */
 static const char *
-option_value(const char *name, int argc, char *const argv[], int i)
+option_value(const char *name, size_t shortest, int argc, char *const argv[], int i)
 {
-	size_t len = strlen(name);
+	size_t len = strlen(name), typed = strcspn(argv[i], "=");
 
-	if (strncmp(argv[i], name, len) != 0)
-		return NULL;
-	if (argv[i][len] == '\0')
-		return i + 1 < argc ? argv[i + 1] : NULL;
-	if (name[1] == '-')
-		return argv[i][len] == '=' ? argv[i] + len + 1 : NULL;
-	return argv[i] + len;
+	if (name[1] != '-') {
+		if (strncmp(argv[i], name, len) != 0)
+			return NULL;
+		if (argv[i][len] != '\0')
+			return argv[i] + len;
+	} else {
+		if (typed < shortest || typed > len || strncmp(argv[i], name, typed) != 0)
+			return NULL;
+		if (argv[i][typed] == '=')
+			return argv[i] + typed + 1;
+	}
+	return i + 1 < argc ? argv[i + 1] : NULL;
 }
 
 /* What this cannot parse is left to EAL, which knows its own grammar and complains. */
@@ -173,7 +182,8 @@ map_read(struct lcore_map *m, int argc, char *const argv[], struct err *err)
 {
 	for (int i = 1; i < argc; i++)
 		for (size_t k = 0; k < sizeof(eal_options) / sizeof(eal_options[0]); k++) {
-			const char *value = option_value(eal_options[k].name, argc, argv, i);
+			const char *value = option_value(eal_options[k].name,
+					strlen(eal_options[k].shortest), argc, argv, i);
 
 			if (value == NULL)
 				continue;
@@ -235,8 +245,11 @@ choose(struct placement *p, unsigned int nb_cores, struct err *err)
 	hwloc_bitmap_free(free_cpus);
 	if (p->nb < nb_cores)
 		return err_set(err, EXIT_SKIPPED,
-				"this machine has %d CPUs on line: %u forwarding lcores and the main one need %u",
-				hwloc_bitmap_weight(p->topology.online), nb_cores, nb_cores + 1);
+				"%u forwarding lcores and the main one need %u CPUs, this process may use %d%s",
+				nb_cores, nb_cores + 1, hwloc_bitmap_weight(p->allowed),
+				hwloc_bitmap_isequal(p->allowed, p->topology.online)
+						? ""
+						: ": its affinity mask is narrower than the machine");
 	size_t used = (size_t)snprintf(
 			p->eal_lcores, sizeof(p->eal_lcores), "--lcores=0@%u", p->main_cpu);
 	for (unsigned int i = 0; i < p->nb && used < sizeof(p->eal_lcores); i++)
@@ -462,27 +475,40 @@ say_placement(const struct placement *p)
 		warn("too few CPUs to keep everything else off the measured core");
 }
 
+/* The CPU that DPDK mapped an lcore to; *several where it may run on more than one. */
+static unsigned int
+cpu_of(unsigned int lcore, bool *several)
+{
+	rte_cpuset_t set = rte_lcore_cpuset(lcore);
+	unsigned int cpu = 0;
+
+	while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, &set))
+		cpu++;
+	*several = CPU_COUNT(&set) != 1;
+	return cpu;
+}
+
 int
 placement_verify(struct placement *p, unsigned int nb_cores, int sibling_cpu, struct err *err)
 {
 	unsigned int lcore;
+	bool several;
 
 	p->nb = 0;
 	hwloc_bitmap_zero(p->measured);
 	p->main_lcore = rte_get_main_lcore();
-	p->main_cpu = (unsigned int)rte_lcore_to_cpu_id((int)p->main_lcore);
+	p->main_cpu = cpu_of(p->main_lcore, &several);
 	RTE_LCORE_FOREACH_WORKER (lcore) {
-		rte_cpuset_t set = rte_lcore_cpuset(lcore);
+		unsigned int cpu = cpu_of(lcore, &several);
 
 		if (p->nb == nb_cores)
 			break;
-		if (CPU_COUNT(&set) != 1)
+		if (several)
 			return err_set(err, EXIT_USAGE,
 					"lcore %u may run on several CPUs: a measured lcore needs one",
 					lcore);
-		p->at[p->nb] = (struct placed){ .lcore = lcore,
-			.cpu = (unsigned int)rte_lcore_to_cpu_id((int)lcore) };
-		hwloc_bitmap_set(p->measured, p->at[p->nb++].cpu);
+		p->at[p->nb++] = (struct placed){ .lcore = lcore, .cpu = cpu };
+		hwloc_bitmap_set(p->measured, cpu);
 	}
 	if (p->nb < nb_cores)
 		return few_lcores(nb_cores, p->nb, err);

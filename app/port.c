@@ -7,6 +7,7 @@
 
 #include <rte_bus.h>
 #include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
@@ -56,11 +57,11 @@ make_port(struct ports *p, const char *driver, unsigned int number, const char *
 	int rc;
 
 	snprintf(name, sizeof(name), "net_%s%u", driver, number);
-	rc = rte_eal_hotplug_add("vdev", name, args);
-	if (rc == -EEXIST)
+	if (rte_eth_dev_get_port_by_name(name, &id) == 0)
 		return err_set(err, EXIT_USAGE,
 				"--vdev=%s and --source contradict each other: that source makes the port",
 				name);
+	rc = rte_eal_hotplug_add("vdev", name, args);
 	if (rc != 0 || rte_eth_dev_get_port_by_name(name, &id) != 0)
 		return err_set(err, EXIT_FAILED, "cannot make the port %s (%s): %s", name, args,
 				rc != 0 ? strerror(-rc) : "driver net_* not loaded");
@@ -108,11 +109,30 @@ take_port(struct ports *p, uint16_t id, const char *option, struct err *err)
 	return 0;
 }
 
+/* EAL starts without a --vdev that it cannot make; a figure without it would mislead. */
+static int
+check_vdevs(struct err *err)
+{
+	struct rte_devargs *da;
+	uint16_t id;
+
+	RTE_EAL_DEVARGS_FOREACH("vdev", da)
+	{
+		if (strncmp(da->name, "net_", 4) == 0 &&
+				rte_eth_dev_get_port_by_name(da->name, &id) != 0)
+			return err_set(err, EXIT_FAILED, "--vdev=%s: DPDK cannot make this port",
+					da->name);
+	}
+	return 0;
+}
+
 static int
 take_ports(struct ports *p, const struct options *o, struct err *err)
 {
 	uint16_t id;
 
+	if (check_vdevs(err) != 0)
+		return -1;
 	if (rte_eth_dev_count_avail() == 0)
 		return err_set(err, EXIT_FAILED,
 				"no ports: bind a NIC for DPDK, name a --vdev, or use --source=null");
@@ -127,6 +147,41 @@ take_ports(struct ports *p, const struct options *o, struct err *err)
 	RTE_ETH_FOREACH_DEV (id)
 		if (p->nb < OPTIONS_PORTS_MAX)
 			p->port[p->nb++].id = id;
+	return 0;
+}
+
+static int
+port_error(const struct port *port, const char *what, int rc, struct err *err)
+{
+	return err_set(err, EXIT_FAILED, "port %u (%s): %s: %s", port->id, port_name(port->id),
+			what, strerror(-rc));
+}
+
+/* What the port can do, before anything is made for what it cannot. */
+static int
+check_limits(const struct options *o, const struct port *port, struct err *err)
+{
+	struct rte_eth_dev_info info = { 0 };
+	int rc = rte_eth_dev_info_get(port->id, &info);
+	const struct {
+		const char *option;
+		unsigned int value, least, most;
+	} limits[] = {
+		{ "rxq", o->nb_rxq, 1, info.max_rx_queues },
+		{ "txq", o->nb_txq, 1, info.max_tx_queues },
+		{ "rxd", o->nb_rxd, info.rx_desc_lim.nb_min, info.rx_desc_lim.nb_max },
+		{ "txd", o->nb_txd, info.tx_desc_lim.nb_min, info.tx_desc_lim.nb_max },
+	};
+
+	if (rc != 0)
+		return port_error(port, "no information", rc, err);
+	for (unsigned int i = 0; i < RTE_DIM(limits); i++)
+		if (limits[i].value != 0 &&
+				(limits[i].value > limits[i].most ||
+						limits[i].value < limits[i].least))
+			return err_set(err, EXIT_USAGE, "--%s=%u: port %u (%s) takes %u to %u",
+					limits[i].option, limits[i].value, port->id,
+					port_name(port->id), limits[i].least, limits[i].most);
 	return 0;
 }
 
@@ -163,8 +218,12 @@ mbufs_needed(const struct ports *p, const struct capture *capture, unsigned int 
  * an mbuf (or the pages of a larger one).
  */
 static uint64_t
-mib_needed(uint64_t n, uint16_t mbuf_size)
+mib_needed(const struct ports *p, uint64_t n)
 {
+	const struct options *o = p->options;
+	uint16_t mbuf_size = o->mbuf_size;
+	/* Each stream of mode noisy has its own. */
+	uint64_t lookups = o->fwd.noisy_memory_mib * p->nb * RTE_MIN(o->nb_rxq, o->nb_txq);
 	uint32_t object = rte_mempool_calc_obj_size(
 			(uint32_t)sizeof(struct rte_mbuf) + mbuf_size, 0, NULL);
 	uint64_t bytes = n * object;
@@ -175,7 +234,7 @@ mib_needed(uint64_t n, uint16_t mbuf_size)
 		bytes = per_page > 0 ? (n + per_page - 1) / per_page * page
 				     : n * RTE_ALIGN_CEIL((uint64_t)object, page);
 	}
-	return (bytes + 16 * n) / (1 << 20) + EAL_OVERHEAD_MIB;
+	return (bytes + 16 * n) / (1 << 20) + lookups + EAL_OVERHEAD_MIB;
 }
 
 static int
@@ -194,7 +253,7 @@ make_pool(struct ports *p, const struct capture *capture, unsigned int nb_lcores
 				"--total-num-mbufs=%u: too small%s, %llu mbufs are needed: give --total-num-mbufs=%llu and EAL -m %llu",
 				o->total_mbufs, capture != NULL ? " for the capture" : "",
 				(unsigned long long)least, (unsigned long long)least,
-				(unsigned long long)mib_needed(least, o->mbuf_size));
+				(unsigned long long)mib_needed(p, least));
 	snprintf(name, sizeof(name), "sibfwd_%d", port->socket);
 	port->pool = n > UINT32_MAX / 2 ? NULL
 					: rte_pktmbuf_pool_create(name, (unsigned int)n, o->mbcache,
@@ -204,7 +263,7 @@ make_pool(struct ports *p, const struct capture *capture, unsigned int nb_lcores
 				"no memory for %llu mbufs of %u bytes%s: give EAL -m %llu or more huge pages",
 				(unsigned long long)n, o->mbuf_size,
 				capture != NULL ? " (the capture is held in them)" : "",
-				(unsigned long long)mib_needed(n, o->mbuf_size));
+				(unsigned long long)mib_needed(p, n));
 	return 0;
 }
 
@@ -254,13 +313,6 @@ make_pools(struct ports *p, const struct capture *capture, unsigned int nb_lcore
 
 /* ---- configuration ---- */
 
-static int
-port_error(const struct port *port, const char *what, int rc, struct err *err)
-{
-	return err_set(err, EXIT_FAILED, "port %u (%s): %s: %s", port->id, port_name(port->id),
-			what, strerror(-rc));
-}
-
 /* Frames longer than one mbuf need segments, and a port that can send and receive them. */
 static void
 ask_offloads(const struct options *o, const struct rte_eth_dev_info *info,
@@ -304,30 +356,6 @@ set_mtu(const struct options *o, const struct port *port, const struct rte_eth_d
 }
 
 static int
-check_limits(const struct options *o, const struct port *port, const struct rte_eth_dev_info *info,
-		struct err *err)
-{
-	const struct {
-		const char *option;
-		unsigned int value, least, most;
-	} limits[] = {
-		{ "rxq", o->nb_rxq, 1, info->max_rx_queues },
-		{ "txq", o->nb_txq, 1, info->max_tx_queues },
-		{ "rxd", o->nb_rxd, info->rx_desc_lim.nb_min, info->rx_desc_lim.nb_max },
-		{ "txd", o->nb_txd, info->tx_desc_lim.nb_min, info->tx_desc_lim.nb_max },
-	};
-
-	for (unsigned int i = 0; i < RTE_DIM(limits); i++)
-		if (limits[i].value != 0 &&
-				(limits[i].value > limits[i].most ||
-						limits[i].value < limits[i].least))
-			return err_set(err, EXIT_USAGE, "--%s=%u: port %u (%s) takes %u to %u",
-					limits[i].option, limits[i].value, port->id,
-					port_name(port->id), limits[i].least, limits[i].most);
-	return 0;
-}
-
-static int
 setup_queues(const struct options *o, struct port *port, const struct rte_eth_dev_info *info,
 		const struct rte_eth_conf *conf, struct err *err)
 {
@@ -362,7 +390,7 @@ start_port(const struct options *o, struct port *port, struct err *err)
 	if (rc != 0)
 		return port_error(port, "no information", rc, err);
 	port->if_index = info.if_index;
-	if (check_limits(o, port, &info, err) != 0 || set_mtu(o, port, &info, &conf, err) != 0)
+	if (set_mtu(o, port, &info, &conf, err) != 0)
 		return -1;
 	ask_offloads(o, &info, &conf);
 	port->tx_offloads = conf.txmode.offloads;
@@ -683,6 +711,9 @@ ports_open(struct ports *p, const struct options *o, const struct capture *captu
 	if (o->source == SOURCE_DEV ? take_ports(p, o, err) != 0
 				    : make_ports(p, o, capture, err) != 0)
 		return -1;
+	for (unsigned int i = 0; i < p->nb; i++)
+		if (check_limits(o, &p->port[i], err) != 0)
+			return -1;
 	if (make_pools(p, capture, nb_lcores, err) != 0)
 		return -1;
 	for (unsigned int i = 0; i < p->nb; i++)
