@@ -331,9 +331,10 @@ run_windows(struct experiment *x, struct edge *edges, struct err *err)
 	for (uint32_t n = 1; n <= o->windows && !stop_asked(); n++) {
 		if (measure_window(x, edges, n, o->duration, err) != 0)
 			return -1;
-		if (!stop_asked() || n == o->windows)
-			x->windows_done = n;
+		x->windows_done = n;
 	}
+	/* A signal in the last window has cut it short. */
+	x->interrupted = stop_asked();
 	return 0;
 }
 
@@ -361,7 +362,7 @@ experiment_run(struct experiment *x, struct err *err)
 		rc = -1;
 	}
 	close_pmus(x);
-	x->interrupted = x->windows_done < x->options->windows;
+	x->interrupted |= x->windows_done < x->options->windows;
 	free(edges);
 	return rc;
 }

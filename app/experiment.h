@@ -40,8 +40,8 @@ struct experiment {
 	double unprinted; /* seconds since the last --stats-period */
 	bool stuck; /* out: a loop does not end, so nothing can be torn down */
 	uint64_t tsc_hz; /* out: see experiment_run() */
-	uint32_t windows_done; /* out: whole windows, warm-up not counted */
-	bool interrupted; /* out: a signal or a failed sink ended it early */
+	uint32_t windows_done; /* out: windows with rows, warm-up not counted */
+	bool interrupted; /* out: ended before its time; the last window may be a short one */
 };
 
 /*

@@ -601,8 +601,10 @@ measure(struct run *r, struct err *err)
 	if (r->progress)
 		fputc('\n', stderr);
 	if (rc == 0 && r->experiment.interrupted)
-		rc = err_set(err, EXIT_FAILED, "interrupted: %u of %u windows measured",
-				r->experiment.windows_done, o->windows);
+		rc = err_set(err, EXIT_FAILED, "interrupted: %u of %u windows measured%s",
+				r->experiment.windows_done, o->windows,
+				r->experiment.windows_done > 0 ? ", the last of them cut short"
+							       : "");
 	if (o->xstats != NULL)
 		ports_print(&r->ports, o->xstats, stderr);
 	/* Nothing measured: the directory is as it was, ready for the next try. */

@@ -10,18 +10,20 @@
 
 static volatile sig_atomic_t asked;
 
+/* The second signal, whichever of the two, finds the default action, which kills. */
 static void
 on_signal(int sig)
 {
 	(void)sig;
 	asked = 1;
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
 }
 
 void
 stop_install(void)
 {
-	/* SA_RESETHAND: the second signal finds the default action, which kills. */
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+	struct sigaction action = { .sa_handler = on_signal };
 
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGINT, &action, NULL);
