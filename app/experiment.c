@@ -241,7 +241,7 @@ wait_window(struct experiment *x, double seconds, struct err *err)
 		x->unprinted += nap;
 		if (ports_check(x->ports, err) != 0)
 			return -1;
-		if (period > 0 && x->unprinted >= period) {
+		if (period > 0 && x->unprinted >= period && !stop_asked()) {
 			ports_print(x->ports, x->options->xstats, stderr);
 			x->unprinted = 0;
 		}

@@ -778,6 +778,15 @@ ports_close(struct ports *p)
 		if (p->own)
 			rte_eal_hotplug_remove("vdev", name);
 	}
+	/* After the ports, which give their frames back; several can share a pool. */
+	for (unsigned int i = 0; i < p->nb; i++) {
+		struct rte_mempool *pool = p->port[i].pool;
+
+		for (unsigned int k = i; k < p->nb; k++)
+			if (p->port[k].pool == pool)
+				p->port[k].pool = NULL;
+		rte_mempool_free(pool);
+	}
 	rte_free(p->streams);
 	p->streams = NULL;
 }

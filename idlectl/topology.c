@@ -53,6 +53,8 @@ topology_open(struct topology *t, struct err *err)
 		return err_set(err, EXIT_FAILED, "hwloc: %s", strerror(errno));
 	/* CPUs that a cpuset withholds from us are still somebody's sibling. */
 	hwloc_topology_set_flags(t->hwloc, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+	/* Its x86 component would visit every CPU, the measured one too; Linux tells all of it. */
+	hwloc_topology_set_components(t->hwloc, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
 	if (hwloc_topology_load(t->hwloc) != 0) {
 		topology_close(t);
 		return err_set(err, EXIT_FAILED, "hwloc cannot read the topology: %s",
