@@ -42,7 +42,8 @@ main(int argc, char **argv)
 			n = rte_eth_rx_burst(p, 0, pkts, burst);
 			sent = rte_eth_tx_burst(p ^ 1, 0, pkts, n);
 			packets += n;
-			rte_pktmbuf_free_bulk(&pkts[sent], n - sent);
+			if (unlikely(sent < n))
+				rte_pktmbuf_free_bulk(&pkts[sent], n - sent);
 		}
 	}
 	printf("%.0f\n", (double)packets * (double)hz / (double)(rte_rdtsc() - start));
