@@ -61,7 +61,7 @@ void capture_close(struct capture *cap);
  */
 char *capture_describe(const struct capture_info *info, char *text, size_t size);
 
-/* The same as a JSON object for environment.json; a new reference. */
+/* The same as a JSON object for result.json; a new reference. */
 json_t *capture_json(const struct capture_info *info);
 
 /* One frame to be written. */

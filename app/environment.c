@@ -10,6 +10,7 @@
 
 #include "environment.h"
 #include "machine.h"
+#include "result.h"
 
 #define SYS_CPU "/sys/devices/system/cpu/"
 
@@ -57,7 +58,7 @@ file_json(const char *path)
 	char text[4096];
 
 	machine_file(path, text, sizeof(text));
-	return text[0] != '\0' ? json_string(text) : json_null();
+	return text[0] != '\0' ? result_text_json(text) : json_null();
 }
 
 /* The value of a key of /proc/cpuinfo's first processor. */
@@ -124,6 +125,24 @@ hugepages_json(void)
 	return all;
 }
 
+/* How many of each the machine has on line. */
+static json_t *
+topology_json(const struct topology *t)
+{
+	static const struct {
+		const char *name;
+		hwloc_obj_type_t type;
+	} counted[] = { { "packages", HWLOC_OBJ_PACKAGE }, { "numa_nodes", HWLOC_OBJ_NUMANODE },
+		{ "l3_caches", HWLOC_OBJ_L3CACHE }, { "l2_caches", HWLOC_OBJ_L2CACHE },
+		{ "cores", HWLOC_OBJ_CORE }, { "cpus", HWLOC_OBJ_PU } };
+	json_t *all = json_object();
+
+	for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++)
+		json_object_set_new(all, counted[i].name,
+				json_integer(hwloc_get_nbobjs_by_type(t->hwloc, counted[i].type)));
+	return all;
+}
+
 static json_t *
 measured_json(const struct placement *p)
 {
@@ -174,6 +193,7 @@ environment_json(const struct placement *p, const struct ports *ports)
 	json_object_set_new(env, "controller",
 			json_pack("{s:i, s:i}", "lcore", (int)p->main_lcore, "cpu",
 					(int)p->main_cpu));
+	json_object_set_new(env, "topology", topology_json(&p->topology));
 	json_object_set_new(env, "measured", measured_json(p));
 	json_object_set_new(env, "ports", ports_json(ports));
 	return env;

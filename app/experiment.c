@@ -24,19 +24,24 @@ struct edge {
 	struct pmu_counts pmu;
 };
 
-static void
-read_edges(const struct experiment *x, struct edge *edges)
+/* Take an edge of all lcores, and read what the machine counted up to then. */
+static int
+take_edges(struct experiment *x, struct edge *edges, struct err *err)
 {
+	if (lcore_take_edge(x->lcores, x->nb_lcores, err) != 0)
+		return -1;
+	result_utc(x->edge_utc, sizeof(x->edge_utc));
+	for (unsigned int i = 0; i < x->nb_lcores && x->pmus != NULL; i++)
+		pmu_read(&x->pmus[i], &edges[i].pmu);
 	for (unsigned int i = 0; i < x->nb_lcores; i++) {
 		struct lcore *lc = &x->lcores[i];
 
 		edges[i].loop = lc->edge;
-		if (x->pmus != NULL)
-			pmu_read(&x->pmus[i], &edges[i].pmu);
 		machine_read(&edges[i].machine, x->placement->at[i].cpu, atomic_load(&lc->tid),
 				x->placement->main_cpu);
 		ports_counts(x->ports, x->lcores, i, &edges[i].ports);
 	}
+	return 0;
 }
 
 static uint64_t
@@ -49,19 +54,6 @@ static double
 ratio(double a, double b)
 {
 	return b > 0 ? a / b : NAN;
-}
-
-static void
-utc_text(char *text, size_t size)
-{
-	struct timespec ts;
-	struct tm tm;
-	size_t n;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	gmtime_r(&ts.tv_sec, &tm);
-	n = strftime(text, size, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text + n, size - n, ".%03ldZ", ts.tv_nsec / 1000000);
 }
 
 /* ---- taint ---- */
@@ -148,8 +140,8 @@ fill_counts(struct result_window *w, const struct edge *now, const struct edge *
 	w->tx_dropped = b->tx_dropped - a->tx_dropped;
 	w->polls = b->polls - a->polls;
 	w->empty_polls = b->empty_polls - a->empty_polls;
-	w->rx_missed = now->ports.missed - before->ports.missed;
-	w->rx_nombuf = now->ports.nombuf - before->ports.nombuf;
+	w->rx_missed = since(now->ports.missed, before->ports.missed);
+	w->rx_nombuf = since(now->ports.nombuf, before->ports.nombuf);
 	packets = (double)(counts_sent ? w->tx_packets : w->rx_packets);
 	w->pps = ratio(packets, 1e-9 * (double)w->duration_ns);
 	w->tsc_cycles_per_packet = ratio((double)w->tsc_delta, packets);
@@ -258,13 +250,16 @@ measure_window(struct experiment *x, struct edge *edges, uint32_t number, double
 	struct err gone = { 0 };
 	int rc;
 
-	utc_text(utc_start, sizeof(utc_start));
+	memcpy(utc_start, x->edge_utc, sizeof(utc_start));
 	rc = wait_window(x, seconds, &gone);
-	if (lcore_take_edge(x->lcores, x->nb_lcores, err) != 0)
+	/* A signal cuts the window short; one that comes later finds it whole. */
+	x->interrupted |= stop_asked();
+	if (take_edges(x, now, err) != 0)
 		return -1;
-	read_edges(x, now);
 	if (hand_over(x, before, now, utc_start, number, err) != 0)
 		return -1;
+	if (number > 0)
+		x->windows_done = number;
 	memcpy(before, now, x->nb_lcores * sizeof(*now));
 	if (rc != 0)
 		*err = gone;
@@ -323,18 +318,18 @@ run_windows(struct experiment *x, struct edge *edges, struct err *err)
 
 	stop_sleep(o->settle);
 	calibrate(x);
-	if (lcore_take_edge(x->lcores, x->nb_lcores, err) != 0)
+	if (take_edges(x, edges, err) != 0)
 		return -1;
-	read_edges(x, edges);
-	if (o->warmup > 0 && !stop_asked() && measure_window(x, edges, 0, o->warmup, err) != 0)
+	x->interrupted = stop_asked();
+	if (o->warmup > 0 && !x->interrupted && measure_window(x, edges, 0, o->warmup, err) != 0)
 		return -1;
-	for (uint32_t n = 1; n <= o->windows && !stop_asked(); n++) {
+	for (unsigned int i = 0; i < x->nb_lcores; i++)
+		if (edges[i].loop.saving)
+			warn("--save-pcap: frames are still being saved; until there are %u, windows run in a slower loop",
+					o->save_frames);
+	for (uint32_t n = 1; n <= o->windows && !x->interrupted; n++)
 		if (measure_window(x, edges, n, o->duration, err) != 0)
 			return -1;
-		x->windows_done = n;
-	}
-	/* A signal in the last window has cut it short. */
-	x->interrupted = stop_asked();
 	return 0;
 }
 

@@ -37,6 +37,7 @@ struct experiment {
 	void *row_arg;
 
 	struct pmu *pmus; /* a forwarding thread, NULL unless recorded */
+	char edge_utc[RESULT_TEXT_MAX]; /* when the last edge was taken */
 	double unprinted; /* seconds since the last --stats-period */
 	bool stuck; /* out: a loop does not end, so nothing can be torn down */
 	uint64_t tsc_hz; /* out: see experiment_run() */

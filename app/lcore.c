@@ -23,6 +23,8 @@ lcore_answer(struct lcore *lc, const struct lcore_counts *counts, uint32_t asked
 		edge->counts = *counts;
 		for (unsigned int i = 0; i < lc->nb_streams; i++)
 			edge->counts.tx_dropped += lc->streams[i]->dropped;
+		edge->saving = (lc->record & LCORE_RECORD_FRAMES) != 0 &&
+				lc->saved.count < lc->saved.limit;
 		if (lc->bursts != NULL)
 			memcpy(edge->bursts, lc->bursts, sizeof(edge->bursts));
 	}
@@ -41,7 +43,11 @@ lcore_run(void *arg)
 	atomic_store(&lc->tid, gettid());
 	if ((lc->record & LCORE_RECORD_FRAMES) != 0)
 		stopped = lc->mode->save_loop(lc);
-	if (!stopped)
+	if (stopped)
+		return 0;
+	if (lc->record % LCORE_RECORD_LOOPS == 0 && lc->nb_streams == 2)
+		lc->mode->pair_loop(lc);
+	else
 		lc->mode->loops[lc->record % LCORE_RECORD_LOOPS](lc);
 	return 0;
 }

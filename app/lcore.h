@@ -67,6 +67,7 @@ lcore_clock_read(struct lcore_clock *c)
 struct lcore_edge {
 	struct lcore_clock clock;
 	struct lcore_counts counts;
+	bool saving; /* frames are still being copied */
 	uint64_t bursts[LCORE_BURST_MAX + 1]; /* turns by frames; only filled where recorded */
 };
 

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -40,6 +41,7 @@ struct run {
 	bool have_capture;
 	struct placement placement;
 	struct machine_counts busy_from[PLACEMENT_MAX];
+	struct lcore_clock busy_start; /* when busy_from was read */
 	struct lcore_clock started;
 	char *eal_log;
 	bool eal_up;
@@ -101,30 +103,31 @@ eal_no_huge(const struct run *r)
 	return false;
 }
 
-/* EAL's own complaint about missing huge pages takes several lines and names no remedy. */
-static int
-check_hugepages(const struct run *r, struct err *err)
+/* True if EAL needs huge pages and none is to be had: its own complaint names no remedy. */
+static bool
+lacks_hugepages(const struct run *r)
 {
 	DIR *dir;
 	struct dirent *entry;
 	long long pages = 0;
 
 	if (eal_no_huge(r))
-		return 0;
+		return false;
 	dir = opendir("/sys/kernel/mm/hugepages");
 	while (dir != NULL && (entry = readdir(dir)) != NULL) {
-		char path[512], text[32];
+		static const char *const counts[] = { "free_hugepages", "nr_overcommit_hugepages" };
 
-		snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/%s/free_hugepages",
-				entry->d_name);
-		pages += atoll(machine_file(path, text, sizeof(text)));
+		for (unsigned int i = 0; i < RTE_DIM(counts); i++) {
+			char path[512], text[32];
+
+			snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/%s/%s",
+					entry->d_name, counts[i]);
+			pages += atoll(machine_file(path, text, sizeof(text)));
+		}
 	}
 	if (dir != NULL)
 		closedir(dir);
-	if (pages > 0)
-		return 0;
-	return err_set(err, EXIT_FAILED,
-			"no huge pages are free: reserve some (echo 256 > /proc/sys/vm/nr_hugepages) or give EAL --no-huge -m 256");
+	return pages == 0;
 }
 
 static int
@@ -204,6 +207,21 @@ take_output(void)
 	return text;
 }
 
+/* rte_panic() aborts: the same, with what a signal handler may call. */
+static void
+on_abort_in_eal(int sig)
+{
+	char part[512];
+	ssize_t n;
+
+	(void)sig;
+	if (eal_output < 0)
+		return;
+	for (off_t at = 0; (n = pread(eal_output, part, sizeof(part), at)) > 0; at += n)
+		if (write(saved_streams[1], part, (size_t)n) != n)
+			break;
+}
+
 /* EAL may end the process itself: then its words must come out after all. */
 static void
 on_exit_in_eal(void)
@@ -261,15 +279,20 @@ start_eal(struct run *r, struct err *err)
 	if (r->placement.eal_lcores[0] != '\0')
 		r->eal_argv[r->eal_argc++] = r->placement.eal_lcores;
 	atexit(on_exit_in_eal);
+	signal(SIGABRT, on_abort_in_eal);
 	hold_output();
 	rc = rte_eal_init(r->eal_argc, r->eal_argv);
 	release_output();
+	signal(SIGABRT, SIG_DFL);
 	r->eal_log = take_output();
 	if (rc >= 0) {
 		r->eal_up = true;
 		return 0;
 	}
 	rc = rte_errno;
+	if (rc != EINVAL && lacks_hugepages(r))
+		return err_set(err, EXIT_FAILED,
+				"no huge pages are free: reserve some (echo 256 > /proc/sys/vm/nr_hugepages) or give EAL --no-huge -m 256");
 	eal_reason(r->eal_log, r->eal_argv[0], reason, sizeof(reason));
 	return err_set(err, rc == EINVAL ? EXIT_USAGE : EXIT_FAILED, "EAL does not start: %s",
 			reason);
@@ -341,7 +364,7 @@ check_busy(const struct run *r, struct err *err)
 	if (r->options.force)
 		return 0;
 	lcore_clock_read(&now);
-	seconds = 1e-9 * (double)(now.raw_ns - r->started.raw_ns);
+	seconds = 1e-9 * (double)(now.raw_ns - r->busy_start.raw_ns);
 	if (seconds < BUSY_BASE_S) {
 		stop_sleep(BUSY_BASE_S - seconds);
 		seconds = BUSY_BASE_S;
@@ -439,7 +462,7 @@ result_json(const struct run *r, const struct err *err)
 	json_object_set_new(json, "estimates", result_estimates_json(r->rows, r->nb_rows));
 	json_object_set_new(json, "warnings", warn_json());
 	json_object_set_new(json, "verdict", json_null());
-	json_object_set_new(json, "error", err != NULL ? json_string(err->text) : json_null());
+	json_object_set_new(json, "error", err != NULL ? result_text_json(err->text) : json_null());
 	return json;
 }
 
@@ -541,6 +564,9 @@ frame_length(const struct run *r)
 {
 	const struct options *o = &r->options;
 
+	/* flowgen counts the frame check sequence in --txpkts, as testpmd's does. */
+	if (strcmp(o->mode->name, "flowgen") == 0)
+		return o->fwd.tx_pkt_len - RTE_ETHER_CRC_LEN;
 	if ((o->mode->kind & FWD_COUNTS_SENT) != 0 || o->source == SOURCE_RING)
 		return o->fwd.tx_pkt_len;
 	if (o->source == SOURCE_NULL)
@@ -564,6 +590,8 @@ bring_up(struct run *r, struct err *err)
 					err) != 0 ||
 			prepare_lcores(r, err) != 0)
 		return -1;
+	/* Once more: drivers start threads of their own. */
+	placement_clear_threads(&r->placement);
 	if (o->source == SOURCE_DEV && !o->no_flush_rx)
 		ports_flush(&r->ports);
 	if ((o->tx_first || o->source == SOURCE_RING) && ports_tx_first(&r->ports, err) != 0)
@@ -612,7 +640,8 @@ measure(struct run *r, struct err *err)
 		result_discard(r->result);
 		r->result = NULL;
 	}
-	if (o->save_path != NULL && save_frames(r, &write_err) != 0 && rc == 0) {
+	if (o->save_path != NULL && r->experiment.tsc_hz != 0 && save_frames(r, &write_err) != 0 &&
+			rc == 0) {
 		*err = write_err;
 		rc = -1;
 	}
@@ -663,10 +692,12 @@ run(struct run *r, struct err *err)
 		return -1;
 	if (o->dry_run)
 		return dry_run(r, err);
+	if (placement_restrict(&r->placement, err) != 0 || load_capture(r, err) != 0)
+		return -1;
+	lcore_clock_read(&r->busy_start);
 	for (unsigned int i = 0; i < r->placement.nb; i++)
 		machine_read(&r->busy_from[i], r->placement.at[i].cpu, 0, r->placement.main_cpu);
-	if (check_hugepages(r, err) != 0 || load_capture(r, err) != 0 ||
-			placement_restrict(&r->placement, err) != 0 || bring_up(r, err) != 0)
+	if (bring_up(r, err) != 0)
 		return -1;
 	if (stop_asked())
 		return err_set(err, EXIT_FAILED, "interrupted before the first window");

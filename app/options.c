@@ -445,7 +445,7 @@ static const struct option_row table[] = {
 	{ "txonly-multi-flow", NULL, set_flag, AT(fwd.txonly_multi_flow), 1, 0, NULL,
 			"txonly varies the source address" },
 	{ "eth-peer", "PORT,MAC", set_eth_peer, 0, 0, 0, NULL,
-			"destination address of modes mac and csum (02:00:00:00:00:PORT)" },
+			"destination address in mac, csum and txonly (02:00:00:00:00:PORT)" },
 	{ "stats-period", "SEC", set_u32, AT(stats_period), 0, 86400, NULL,
 			"port statistics on stderr every SEC seconds (0: none)" },
 	{ "display-xstats", "NAME[,NAME...]", set_text, AT(xstats), 0, 0, NULL,

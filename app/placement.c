@@ -220,7 +220,7 @@ choose(struct placement *p, unsigned int nb_cores, struct err *err)
 	main_cpu = hwloc_bitmap_first(mine);
 	for (unsigned int i = 0; i < nb_cores; i++) {
 		hwloc_bitmap_andnot(free_cpus, p->topology.isolated, cores);
-		hwloc_bitmap_and(free_cpus, free_cpus, p->topology.online);
+		hwloc_bitmap_and(free_cpus, free_cpus, p->topology.open);
 		if (hwloc_bitmap_iszero(free_cpus))
 			hwloc_bitmap_andnot(free_cpus, mine, cores);
 		hwloc_bitmap_clr(free_cpus, (unsigned int)main_cpu);
@@ -240,6 +240,7 @@ choose(struct placement *p, unsigned int nb_cores, struct err *err)
 		main_cpu = hwloc_bitmap_first(free_cpus);
 	p->main_lcore = 0;
 	p->main_cpu = (unsigned int)main_cpu;
+	hwloc_bitmap_only(p->main_cpus, p->main_cpu);
 	hwloc_bitmap_free(mine);
 	hwloc_bitmap_free(cores);
 	hwloc_bitmap_free(free_cpus);
@@ -283,6 +284,11 @@ take_given(struct placement *p, const struct lcore_map *m, unsigned int nb_cores
 		if (main_lcore < 0)
 			main_lcore = i;
 		cpu = hwloc_bitmap_first(m->cpus[i]);
+		if (hwloc_bitmap_isset(p->topology.online, (unsigned int)cpu) &&
+				!hwloc_bitmap_isset(p->topology.open, (unsigned int)cpu))
+			return err_set(err, EXIT_FAILED,
+					"CPU %d (of lcore %d) is not in this process's cpuset", cpu,
+					i);
 		if (!hwloc_bitmap_isset(p->topology.online, (unsigned int)cpu))
 			return err_set(err, EXIT_FAILED,
 					"CPU %d (of lcore %d) is off line or does not exist", cpu,
@@ -290,6 +296,7 @@ take_given(struct placement *p, const struct lcore_map *m, unsigned int nb_cores
 		if (i == main_lcore) {
 			p->main_lcore = (unsigned int)i;
 			p->main_cpu = (unsigned int)cpu;
+			hwloc_bitmap_copy(p->main_cpus, m->cpus[i]);
 			continue;
 		}
 		if (p->nb == nb_cores)
@@ -313,7 +320,7 @@ derive(struct placement *p, int sibling_cpu, struct err *err)
 	hwloc_bitmap_t cores = hwloc_bitmap_alloc(), core = hwloc_bitmap_alloc();
 	int rc = 0;
 
-	hwloc_bitmap_set(avoid, p->main_cpu);
+	hwloc_bitmap_or(avoid, avoid, p->main_cpus);
 	for (unsigned int i = 0; i < p->nb; i++) {
 		struct placed *at = &p->at[i];
 
@@ -334,16 +341,17 @@ derive(struct placement *p, int sibling_cpu, struct err *err)
 					&p->topology, at->cpu, (unsigned int)sibling_cpu);
 		hwloc_bitmap_zero(core);
 		topology_add_core(&p->topology, at->cpu, core);
-		at->controller = hwloc_bitmap_isset(core, p->main_cpu) ||
-				at->sibling == (int)p->main_cpu;
+		at->controller = hwloc_bitmap_intersects(core, p->main_cpus) ||
+				(at->sibling >= 0 &&
+						hwloc_bitmap_isset(p->main_cpus,
+								(unsigned int)at->sibling));
 	}
-	hwloc_bitmap_andnot(p->housekeeping, p->allowed, cores);
+	/* The main lcore's CPUs are free for the others too, wherever the user put it. */
+	hwloc_bitmap_or(core, p->allowed, p->main_cpus);
+	hwloc_bitmap_andnot(p->housekeeping, core, cores);
 	p->whole_core = !hwloc_bitmap_iszero(p->housekeeping);
 	if (!p->whole_core)
-		hwloc_bitmap_andnot(p->housekeeping, p->allowed, p->measured);
-	/* The main lcore's CPU is free for the others too, wherever the user put it. */
-	if (hwloc_bitmap_iszero(p->housekeeping) && !hwloc_bitmap_isset(p->measured, p->main_cpu))
-		hwloc_bitmap_set(p->housekeeping, p->main_cpu);
+		hwloc_bitmap_andnot(p->housekeeping, core, p->measured);
 	hwloc_bitmap_free(avoid);
 	hwloc_bitmap_free(cores);
 	hwloc_bitmap_free(core);
@@ -363,6 +371,7 @@ placement_plan(struct placement *p, int argc, char *const argv[], unsigned int n
 	p->measured = hwloc_bitmap_alloc();
 	p->housekeeping = hwloc_bitmap_alloc();
 	p->allowed = hwloc_bitmap_alloc();
+	p->main_cpus = hwloc_bitmap_alloc();
 	current_affinity(&p->topology, p->allowed);
 	rc = map_read(&map, argc, argv, err);
 	if (rc == 0)
@@ -429,8 +438,8 @@ may_run_on(pid_t tid, hwloc_const_bitmap_t cpus)
 }
 
 /* Move every thread but EAL's workers off the measured cores; warn where that fails. */
-static void
-clear_threads(const struct placement *p)
+void
+placement_clear_threads(const struct placement *p)
 {
 	hwloc_bitmap_t spared = hwloc_bitmap_dup(p->measured);
 	DIR *dir = opendir("/proc/self/task");
@@ -442,8 +451,10 @@ clear_threads(const struct placement *p)
 	while (dir != NULL && (entry = readdir(dir)) != NULL) {
 		pid_t tid = atoi(entry->d_name);
 
-		/* The main lcore stays where the user put it: that is said apart. */
-		if (tid <= 0 || tid == getpid() || is_worker(tid) || !may_run_on(tid, spared))
+		if (tid <= 0 || is_worker(tid) || !may_run_on(tid, spared))
+			continue;
+		/* The main lcore stays where the user put it, if that is one CPU: said apart. */
+		if (tid == getpid() && hwloc_bitmap_weight(p->main_cpus) == 1)
 			continue;
 		if (hwloc_bitmap_iszero(p->housekeeping) || set_affinity(tid, p->housekeeping) != 0)
 			warn("a control thread of DPDK may run on the measured CPU");
@@ -475,46 +486,57 @@ say_placement(const struct placement *p)
 		warn("too few CPUs to keep everything else off the measured core");
 }
 
-/* The CPU that DPDK mapped an lcore to; *several where it may run on more than one. */
+/* The CPUs that DPDK mapped an lcore to. Returns the first. */
 static unsigned int
-cpu_of(unsigned int lcore, bool *several)
+cpus_of(unsigned int lcore, hwloc_bitmap_t cpus)
 {
 	rte_cpuset_t set = rte_lcore_cpuset(lcore);
-	unsigned int cpu = 0;
 
-	while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, &set))
-		cpu++;
-	*several = CPU_COUNT(&set) != 1;
-	return cpu;
+	hwloc_bitmap_zero(cpus);
+	for (unsigned int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			hwloc_bitmap_set(cpus, cpu);
+	return (unsigned int)hwloc_bitmap_first(cpus);
 }
 
-int
-placement_verify(struct placement *p, unsigned int nb_cores, int sibling_cpu, struct err *err)
+/* Take over the lcores that DPDK really made. */
+static int
+take_real(struct placement *p, unsigned int nb_cores, struct err *err)
 {
+	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 	unsigned int lcore;
-	bool several;
+	int rc = 0;
 
 	p->nb = 0;
 	hwloc_bitmap_zero(p->measured);
 	p->main_lcore = rte_get_main_lcore();
-	p->main_cpu = cpu_of(p->main_lcore, &several);
+	p->main_cpu = cpus_of(p->main_lcore, p->main_cpus);
 	RTE_LCORE_FOREACH_WORKER (lcore) {
-		unsigned int cpu = cpu_of(lcore, &several);
+		unsigned int cpu = cpus_of(lcore, cpus);
 
-		if (p->nb == nb_cores)
+		if (p->nb == nb_cores || rc != 0)
 			break;
-		if (several)
-			return err_set(err, EXIT_USAGE,
+		if (hwloc_bitmap_weight(cpus) != 1)
+			rc = err_set(err, EXIT_USAGE,
 					"lcore %u may run on several CPUs: a measured lcore needs one",
 					lcore);
 		p->at[p->nb++] = (struct placed){ .lcore = lcore, .cpu = cpu };
 		hwloc_bitmap_set(p->measured, cpu);
 	}
-	if (p->nb < nb_cores)
-		return few_lcores(nb_cores, p->nb, err);
+	hwloc_bitmap_free(cpus);
+	if (rc == 0 && p->nb < nb_cores)
+		rc = few_lcores(nb_cores, p->nb, err);
+	return rc;
+}
+
+int
+placement_verify(struct placement *p, unsigned int nb_cores, int sibling_cpu, struct err *err)
+{
+	if (take_real(p, nb_cores, err) != 0)
+		return -1;
 	if (derive(p, sibling_cpu, err) != 0)
 		return -1;
-	clear_threads(p);
+	placement_clear_threads(p);
 	say_placement(p);
 	return 0;
 }
@@ -540,5 +562,6 @@ placement_free(struct placement *p)
 	hwloc_bitmap_free(p->measured);
 	hwloc_bitmap_free(p->housekeeping);
 	hwloc_bitmap_free(p->allowed);
+	hwloc_bitmap_free(p->main_cpus);
 	topology_close(&p->topology);
 }

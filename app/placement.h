@@ -28,7 +28,8 @@ struct placement {
 	unsigned int nb; /* forwarding lcores */
 	struct placed at[PLACEMENT_MAX];
 	unsigned int main_lcore;
-	unsigned int main_cpu;
+	unsigned int main_cpu; /* the first of main_cpus */
+	hwloc_bitmap_t main_cpus; /* where the main lcore may run */
 	hwloc_bitmap_t allowed; /* this process's CPUs as it was started */
 	hwloc_bitmap_t measured; /* CPUs that forward */
 	hwloc_bitmap_t housekeeping; /* where every other thread may run; empty: nowhere else */
@@ -53,6 +54,9 @@ int placement_restrict(const struct placement *p, struct err *err);
  * the measured CPUs or cores away, and warn about what cannot be kept.
  */
 int placement_verify(struct placement *p, unsigned int nb_cores, int sibling_cpu, struct err *err);
+
+/* Move every thread off the measured CPUs or cores; warn where that fails. */
+void placement_clear_threads(const struct placement *p);
 
 /* Print the plan for --dry-run. */
 void placement_print(const struct placement *p, FILE *out);

@@ -14,6 +14,7 @@
 #include <rte_malloc.h>
 #include <rte_version.h>
 
+#include "machine.h"
 #include "port.h"
 #include "stop.h"
 #include "warn.h"
@@ -157,9 +158,17 @@ port_error(const struct port *port, const char *what, int rc, struct err *err)
 			what, strerror(-rc));
 }
 
-/* What the port can do, before anything is made for what it cannot. */
+static uint16_t
+ring_size(uint16_t asked, uint16_t wished)
+{
+	if (asked != 0)
+		return asked;
+	return wished != 0 ? wished : DESC_POOL;
+}
+
+/* What the port can do, before anything is made for what it cannot; notes its descriptors. */
 static int
-check_limits(const struct options *o, const struct port *port, struct err *err)
+check_limits(const struct options *o, struct port *port, struct err *err)
 {
 	struct rte_eth_dev_info info = { 0 };
 	int rc = rte_eth_dev_info_get(port->id, &info);
@@ -182,6 +191,9 @@ check_limits(const struct options *o, const struct port *port, struct err *err)
 			return err_set(err, EXIT_USAGE, "--%s=%u: port %u (%s) takes %u to %u",
 					limits[i].option, limits[i].value, port->id,
 					port_name(port->id), limits[i].least, limits[i].most);
+	/* As ethdev resolves 0: the driver's wish. Drivers without one get what it falls back to. */
+	port->rxd = ring_size(o->nb_rxd, info.default_rxportconf.ring_size);
+	port->txd = ring_size(o->nb_txd, info.default_txportconf.ring_size);
 	return 0;
 }
 
@@ -197,14 +209,12 @@ mbufs_needed(const struct ports *p, const struct capture *capture, unsigned int 
 	uint64_t n = lcores;
 
 	for (unsigned int i = 0; i < p->nb; i++) {
-		uint64_t rxd = o->nb_rxd != 0 ? o->nb_rxd : DESC_POOL;
-		uint64_t txd = o->nb_txd != 0 ? o->nb_txd : DESC_POOL;
-
 		if (p->port[i].socket != socket)
 			continue;
 		/* Own sources have no rings that hold frames, but net_ring's. */
 		if (!smallest || !p->own || o->source == SOURCE_RING)
-			n += o->nb_rxq * rxd + o->nb_txq * txd;
+			n += (uint64_t)o->nb_rxq * p->port[i].rxd +
+					(uint64_t)o->nb_txq * p->port[i].txd;
 		if (capture != NULL)
 			n += o->nb_rxq * capture->info.usable;
 		if (strcmp(o->mode->name, "noisy") == 0)
@@ -234,7 +244,9 @@ mib_needed(const struct ports *p, uint64_t n)
 		bytes = per_page > 0 ? (n + per_page - 1) / per_page * page
 				     : n * RTE_ALIGN_CEIL((uint64_t)object, page);
 	}
-	return (bytes + 16 * n) / (1 << 20) + lookups + EAL_OVERHEAD_MIB;
+	/* The pool's own ring, and net_pcap's of the frames, hold a pointer an mbuf each. */
+	return (bytes + 2 * sizeof(void *) * rte_align64pow2(n + 1)) / (1 << 20) + lookups +
+			EAL_OVERHEAD_MIB;
 }
 
 static int
@@ -271,14 +283,19 @@ make_pool(struct ports *p, const struct capture *capture, unsigned int nb_lcores
 static int
 port_socket(const struct options *o, uint16_t id)
 {
+	struct rte_eth_dev_info info = { 0 };
 	int socket = rte_eth_dev_socket_id(id);
 
 	if (o->socket >= 0)
 		return o->socket;
 	if (!o->numa)
 		return 0;
-	/* Virtual ports belong to no node: take the forwarding lcore's. */
-	if (socket < 0)
+	/*
+	 * Memory of a virtual port belongs beside the lcore that touches it; the drivers name the
+	 * main lcore's node, or none.
+	 */
+	if (socket < 0 || rte_eth_dev_info_get(id, &info) != 0 ||
+			strcmp(rte_bus_name(rte_dev_bus(info.device)), "vdev") == 0)
 		socket = (int)rte_lcore_to_socket_id(rte_get_next_lcore(-1, 1, 0));
 	return socket;
 }
@@ -325,6 +342,9 @@ ask_offloads(const struct options *o, const struct rte_eth_dev_info *info,
 		conf->txmode.offloads |= info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 		if (o->max_pkt_len > room)
 			conf->rxmode.offloads |= info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
+		if ((info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0)
+			warn("driver %s does not say that it sends frames of several segments",
+					info->driver_name);
 	} else {
 		conf->txmode.offloads |= info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 	}
@@ -613,9 +633,12 @@ ports_counts(const struct ports *p, const struct lcore *lcs, unsigned int lcore,
 	for (unsigned int i = 0; i < p->nb; i++) {
 		struct rte_eth_stats stats;
 
-		if (owner_of(lcs, lcore, p->port[i].id) != lcore ||
-				rte_eth_stats_get(p->port[i].id, &stats) != 0)
+		if (owner_of(lcs, lcore, p->port[i].id) != lcore || c->missed == MACHINE_UNKNOWN)
 			continue;
+		if (rte_eth_stats_get(p->port[i].id, &stats) != 0) {
+			c->missed = c->nombuf = MACHINE_UNKNOWN;
+			continue;
+		}
 		c->missed += stats.imissed;
 		c->nombuf += stats.rx_nombuf;
 	}

@@ -18,6 +18,7 @@ struct port {
 	uint16_t id;
 	int socket;
 	unsigned int if_index; /* kernel interface behind it; 0: none */
+	uint16_t rxd, txd; /* descriptors a queue, for the size of the pool */
 	uint64_t tx_offloads;
 	struct rte_ether_addr mac;
 	struct rte_mempool *pool;

@@ -80,7 +80,7 @@ static const struct column window_columns[] = {
 	W(relation, TEXT, "", "of the two CPUs: smt, l2, l3, package, numa or none"),
 	W_NEEDED(duration_ns, INTEGER, "ns", "length of the window, CLOCK_MONOTONIC_RAW"),
 	W_NEEDED(tsc_delta, INTEGER, "TSC cycles", "length of the window, TSC"),
-	W(tsc_hz, INTEGER, "Hz", "TSC frequency as DPDK calibrated it"),
+	W(tsc_hz, INTEGER, "Hz", "TSC frequency, calibrated outside every window"),
 	W_NEEDED(rx_packets, INTEGER, "packets", "received"),
 	W_NEEDED(tx_packets, INTEGER, "packets", "sent"),
 	W(tx_dropped, INTEGER, "packets", "refused by the driver or by the mode, and freed"),
@@ -629,8 +629,8 @@ result_add_bursts(struct result *r, const struct result_window *w, const uint64_
 	return rc;
 }
 
-static void
-format_utc(char *text, size_t size)
+void
+result_utc(char *text, size_t size)
 {
 	struct timespec now;
 	struct tm tm;
@@ -653,7 +653,7 @@ log_line(const char *fmt, va_list ap)
 	for (char *c = text; *c != '\0'; c++)
 		if (*c == '\n' || *c == '\r')
 			*c = ' '; /* one event, one line */
-	format_utc(utc, sizeof(utc));
+	result_utc(utc, sizeof(utc));
 	if (asprintf(&line, "%s %s\n", utc, text) < 0)
 		line = NULL;
 	free(text);

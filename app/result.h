@@ -75,6 +75,9 @@ struct result_window {
 /* All fields unknown or empty; schema filled in. */
 void result_window_init(struct result_window *w);
 
+/* The time now as ISO 8601 with milliseconds and Z; size of at least 25. */
+void result_utc(char *text, size_t size);
+
 /* ---- writing ---- */
 
 struct result; /* an open result directory */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "result.h"
 #include "warn.h"
 
 static char texts[32][256];
@@ -31,6 +32,6 @@ warn_json(void)
 	json_t *list = json_array();
 
 	for (unsigned int i = 0; i < nb_texts; i++)
-		json_array_append_new(list, json_string(texts[i]));
+		json_array_append_new(list, result_text_json(texts[i]));
 	return list;
 }

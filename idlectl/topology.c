@@ -62,12 +62,14 @@ topology_open(struct topology *t, struct err *err)
 	}
 	t->online = hwloc_bitmap_dup(hwloc_topology_get_topology_cpuset(t->hwloc));
 	t->isolated = hwloc_bitmap_alloc();
-	if (t->online == NULL || t->isolated == NULL) {
+	t->open = hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(t->hwloc));
+	if (t->online == NULL || t->isolated == NULL || t->open == NULL) {
 		topology_close(t);
 		return err_set(err, EXIT_FAILED, "out of memory");
 	}
 	if (hwloc_topology_is_thissystem(t->hwloc))
 		read_isolated(t->isolated);
+	hwloc_bitmap_and(t->open, t->open, t->online);
 	return 0;
 }
 
@@ -76,6 +78,7 @@ topology_close(struct topology *t)
 {
 	hwloc_bitmap_free(t->online);
 	hwloc_bitmap_free(t->isolated);
+	hwloc_bitmap_free(t->open);
 	if (t->hwloc != NULL)
 		hwloc_topology_destroy(t->hwloc);
 	memset(t, 0, sizeof(*t));

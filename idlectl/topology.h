@@ -25,6 +25,7 @@ const char *relation_word(enum relation relation);
 struct topology {
 	hwloc_topology_t hwloc;
 	hwloc_bitmap_t online; /* CPUs that exist and are on line */
+	hwloc_bitmap_t open; /* of these, what this process's cpuset allows */
 	hwloc_bitmap_t isolated; /* of isolcpus=; empty where unknown */
 };
 

@@ -84,6 +84,7 @@ struct fwd_mode {
 	void (*fini)(struct fwd_stream *st);
 	fwd_process process; /* for noisy, which wraps another mode */
 	fwd_loop_fn loops[LCORE_RECORD_LOOPS]; /* indexed by enum lcore_record */
+	fwd_loop_fn pair_loop; /* without recordings, for two streams */
 	fwd_loop_fn save_loop; /* with LCORE_RECORD_FRAMES, until it is full */
 };
 

@@ -21,7 +21,7 @@ struct generate_headers {
 	struct rte_ether_hdr eth;
 	struct rte_ipv4_hdr ip;
 	struct rte_udp_hdr udp;
-} __rte_packed __rte_aligned(2);
+} __attribute__((packed, aligned(2))); /* __rte_packed is gone from DPDK 25.03 on */
 
 /* Sum of the IPv4 header without its checksum, folded, in the order of the wire. */
 static inline uint16_t

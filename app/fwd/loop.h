@@ -51,64 +51,95 @@ loop_copy(struct lcore_saved *sv, struct rte_mbuf **pkts, uint16_t n)
 	}
 }
 
+/* The ends of a stream: what ethdev is called with. */
+struct loop_ends {
+	uint16_t rx_port;
+	uint16_t rx_queue;
+	uint16_t tx_port;
+	uint16_t tx_queue;
+};
+
+static __rte_always_inline struct loop_ends
+loop_ends_of(const struct fwd_stream *st)
+{
+	return (struct loop_ends){ st->rx_port, st->rx_queue, st->tx_port, st->tx_queue };
+}
+
+/* One turn of a stream: receive, process, send, count. */
+static __rte_always_inline void
+loop_turn(struct lcore *lc, struct fwd_stream *st, const struct loop_ends ends,
+		struct rte_mbuf **pkts, const uint16_t burst, struct lcore_counts *c,
+		fwd_process process, const unsigned int kind, const unsigned int record)
+{
+	uint64_t start = 0;
+	uint16_t n = 0, sent = 0, out;
+
+	if (record & LCORE_RECORD_CYCLES)
+		start = rte_rdtsc();
+	if (!(kind & FWD_NO_RX)) {
+		n = rte_eth_rx_burst(ends.rx_port, ends.rx_queue, pkts, burst);
+		if ((record & LCORE_RECORD_BURSTS) && !(kind & FWD_COUNTS_SENT))
+			lc->bursts[n]++;
+		if (unlikely(n == 0)) {
+			LOOP_COUNT(c->empty_polls++;)
+			if (!(kind & FWD_EVERY_TURN))
+				return;
+		}
+		LOOP_COUNT(c->rx_packets += n;)
+	}
+	out = process(st, pkts, n);
+	if (!(kind & FWD_NO_TX) && (!(kind & FWD_EVERY_TURN) || out != 0)) {
+		if (record & LCORE_RECORD_FRAMES)
+			loop_copy(&lc->saved, pkts, out);
+		sent = rte_eth_tx_burst(ends.tx_port, ends.tx_queue, pkts, out);
+		if (record & LCORE_RECORD_FRAMES)
+			lc->saved.count = RTE_MIN(lc->saved.count + sent, lc->saved.limit);
+		LOOP_COUNT(c->tx_packets += sent;)
+		if (unlikely(sent < out)) {
+			LOOP_COUNT(c->tx_dropped += out - sent;)
+			if (kind & FWD_COUNTS_SENT)
+				RTE_PER_LCORE(loop_refused) = out - sent;
+			rte_pktmbuf_free_bulk(&pkts[sent], out - sent);
+		}
+	}
+	if ((record & LCORE_RECORD_BURSTS) && (kind & FWD_COUNTS_SENT))
+		lc->bursts[sent]++;
+	if ((record & LCORE_RECORD_CYCLES) && (n | out) != 0)
+		c->busy_cycles += rte_rdtsc() - start;
+}
+
 /*
  * Forward until told to stop or, with LCORE_RECORD_FRAMES, until enough frames are saved.
- * process, kind and record are constants where speed counts: only the loop that saves frames, which
- * ends when it has them, tests its options in every turn. Returns true if told to stop.
+ * process, kind, record and pair are constants where speed counts: only the loop that saves
+ * frames, which ends when it has them, tests its options in every turn. pair is for two streams,
+ * what a pair of ports makes: without a loop over them the ends stay at hand. Returns true if
+ * told to stop.
  */
 static __rte_always_inline bool
-fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const unsigned int record)
+fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const unsigned int record,
+		const bool pair)
 {
 	struct rte_mbuf *pkts[LCORE_BURST_MAX];
 	struct lcore_counts c = lc->counts;
-	struct fwd_stream **const first = lc->streams;
-	struct fwd_stream **const end = first + lc->nb_streams;
+	struct fwd_stream **const streams = lc->streams;
+	struct fwd_stream **const end = streams + lc->nb_streams;
+	const struct loop_ends first = loop_ends_of(streams[0]), second = loop_ends_of(end[-1]);
 	const uint16_t burst = lc->burst;
 	const uint64_t polls __rte_unused = c.polls; /* every round polls each stream once */
 	uint32_t seen = atomic_load_explicit(&lc->edge_done, memory_order_relaxed);
 
 	for (uint64_t rounds = 1;; rounds++) {
-		struct fwd_stream **next = first;
+		if (pair) {
+			loop_turn(lc, streams[0], first, pkts, burst, &c, process, kind, record);
+			loop_turn(lc, end[-1], second, pkts, burst, &c, process, kind, record);
+		} else {
+			struct fwd_stream **next = streams;
 
-		do {
-			struct fwd_stream *st = *next++;
-			uint64_t start = 0;
-			uint16_t n = 0, sent = 0, out;
-
-			if (record & LCORE_RECORD_CYCLES)
-				start = rte_rdtsc();
-			if (!(kind & FWD_NO_RX)) {
-				n = rte_eth_rx_burst(st->rx_port, st->rx_queue, pkts, burst);
-				if ((record & LCORE_RECORD_BURSTS) && !(kind & FWD_COUNTS_SENT))
-					lc->bursts[n]++;
-				if (unlikely(n == 0)) {
-					LOOP_COUNT(c.empty_polls++;)
-					if (!(kind & FWD_EVERY_TURN))
-						continue;
-				}
-				LOOP_COUNT(c.rx_packets += n;)
-			}
-			out = process(st, pkts, n);
-			if (!(kind & FWD_NO_TX) && (!(kind & FWD_EVERY_TURN) || out != 0)) {
-				if (record & LCORE_RECORD_FRAMES)
-					loop_copy(&lc->saved, pkts, out);
-				sent = rte_eth_tx_burst(st->tx_port, st->tx_queue, pkts, out);
-				if (record & LCORE_RECORD_FRAMES)
-					lc->saved.count = RTE_MIN(
-							lc->saved.count + sent, lc->saved.limit);
-				LOOP_COUNT(c.tx_packets += sent;)
-				if (unlikely(sent < out)) {
-					LOOP_COUNT(c.tx_dropped += out - sent;)
-					if (kind & FWD_COUNTS_SENT)
-						RTE_PER_LCORE(loop_refused) = out - sent;
-					rte_pktmbuf_free_bulk(&pkts[sent], out - sent);
-				}
-			}
-			if ((record & LCORE_RECORD_BURSTS) && (kind & FWD_COUNTS_SENT))
-				lc->bursts[sent]++;
-			if ((record & LCORE_RECORD_CYCLES) && (n | out) != 0)
-				c.busy_cycles += rte_rdtsc() - start;
-		} while (next != end);
+			do {
+				loop_turn(lc, *next, loop_ends_of(*next), pkts, burst, &c, process,
+						kind, record);
+			} while (++next != end);
+		}
 
 		uint32_t asked = atomic_load_explicit(&lc->edge_asked, memory_order_relaxed);
 
@@ -125,17 +156,17 @@ fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const u
 			}
 		}
 		if ((record & LCORE_RECORD_FRAMES) && lc->saved.count == lc->saved.limit) {
-			c.polls = polls + rounds * lc->nb_streams;
+			LOOP_COUNT(c.polls = polls + rounds * lc->nb_streams;)
 			lc->counts = c;
 			return false;
 		}
 	}
 }
 
-#define FWD_LOOP(id, suffix, process, kind, record) \
+#define FWD_LOOP(id, suffix, process, kind, record, pair) \
 	static bool loop_##id##_##suffix(struct lcore *lc) \
 	{ \
-		return fwd_loop(lc, process, kind, record); \
+		return fwd_loop(lc, process, kind, record, pair); \
 	}
 
 /*
@@ -143,11 +174,12 @@ fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const u
  * static __rte_always_inline for the loops to be specialised.
  */
 #define FWD_MODE(id, mode_name, mode_kind, process_fn, init_fn, fini_fn) \
-	FWD_LOOP(id, 0, process_fn, mode_kind, 0) \
-	FWD_LOOP(id, 1, process_fn, mode_kind, 1) \
-	FWD_LOOP(id, 2, process_fn, mode_kind, 2) \
-	FWD_LOOP(id, 3, process_fn, mode_kind, 3) \
-	FWD_LOOP(id, save, process_fn, mode_kind, lc->record) \
+	FWD_LOOP(id, 0, process_fn, mode_kind, 0, false) \
+	FWD_LOOP(id, 1, process_fn, mode_kind, 1, false) \
+	FWD_LOOP(id, 2, process_fn, mode_kind, 2, false) \
+	FWD_LOOP(id, 3, process_fn, mode_kind, 3, false) \
+	FWD_LOOP(id, pair, process_fn, mode_kind, 0, true) \
+	FWD_LOOP(id, save, process_fn, mode_kind, lc->record, false) \
 	const struct fwd_mode fwd_##id = { \
 		.name = mode_name, \
 		.kind = mode_kind, \
@@ -155,6 +187,7 @@ fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const u
 		.fini = fini_fn, \
 		.process = process_fn, \
 		.loops = { loop_##id##_0, loop_##id##_1, loop_##id##_2, loop_##id##_3 }, \
+		.pair_loop = loop_##id##_pair, \
 		.save_loop = loop_##id##_save, \
 	}
 

@@ -12,7 +12,7 @@ build/app/dpdk-sibfwd --help | sed -n 's/^  \(--[a-z-]*=*\)\([A-Z]*\).*/\1/p' >"
 
 for t in $targets; do
 	(cd "$tmp" && exec "$OLDPWD/build-fuzz/tests/fuzz_$t" -max_total_time="${FUZZ_SECONDS:-60}" \
-		-timeout=10 -rss_limit_mb=4096 -print_final_stats=1 "$tmp/$t" >"$tmp/$t.log" 2>&1) &
+		-artifact_prefix="$OLDPWD/build-fuzz/" -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 "$tmp/$t" >"$tmp/$t.log" 2>&1) &
 	pids="${pids-} $!"
 done
 set -- $pids

@@ -260,7 +260,8 @@ remove_port() {
 
 # No row is half a row, and they are not all that were asked for.
 keeps_windows() {
-	whole_rows "$tmp/gone/windows.csv" && has_rows gone 3 && ! has_rows gone 2000
+	whole_rows "$tmp/gone/windows.csv" && has_rows gone 3 && ! has_rows gone 2000 &&
+		"$report" check "$tmp/gone"
 }
 
 ok "the wires are up again" set_up_wires 1500 || bail "no wires"

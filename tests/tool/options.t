@@ -705,4 +705,26 @@ version() {
 
 ok "--version" version
 
+# Where there is a PMU its figures, elsewhere a reason, and no directory without a row.
+perf_events() {
+	into --source=null --record-perf-events
+	if [ "$rc" -eq 4 ]; then
+		refused 4 "--record-perf-events: this machine has no" && [ ! -e "$results" ]
+	else
+		worked && ! values "$results/windows.csv" core_cycles_per_packet \
+			instructions_per_packet | grep -e -
+	fi
+}
+
+ok "--record-perf-events" perf_events
+
+lengths() {
+	into --source=null --forward-mode=flowgen && worked &&
+		is "$(values "$results/windows.csv" pkt_len)" 60 "flowgen's pkt_len" &&
+		into --source=null --forward-mode=txonly && worked &&
+		is "$(values "$results/windows.csv" pkt_len)" 64 "txonly's pkt_len"
+}
+
+ok "pkt_len is the length on the wire, without the check sequence" lengths
+
 end_tests

@@ -9,6 +9,8 @@ ok() { # status, text
 }
 files() { git ls-files --cached --others --exclude-standard -- "$@"; }
 
+[ -n "$(files '*.[ch]')" ]
+ok $? "git tells which files there are"
 out=$(files '*.[ch]' | xargs clang-format --dry-run -Werror 2>&1)
 ok $? "C sources are as .clang-format wants them"
 [ -z "$out" ] || head -n 20 <<<"$out" | sed 's/^/# /'
