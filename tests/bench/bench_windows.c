@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What recording windows costs: the io loop as it is measured, against the same loop compiled
- * without counters and edges (LOOP_NO_WINDOWS). Both live in this process, on the same lcore,
- * ports and pool, and take turns in slots of 50 ms, A B B A and B A A B; the recording one
- * answers an edge every 10 ms, far more often than in use. Prints "a b b a" packets/s a block
- * (a without windows, b with) for tests/bench/ratio.c, until the interval is narrow enough.
+ * without counters and snapshots (LOOP_NO_WINDOWS; it keeps the look at one word that ends it).
+ * Both live in this process, on the same lcore, ports and pool, and take turns in slots of 50 ms,
+ * A B B A and B A A B; the recording one answers an edge every 10 ms, far more often than in use.
+ * Prints "a b b a" packets/s a block (a without windows, b with) for tests/bench/ratio.c, until
+ * the interval is narrow enough.
  */
 #include <math.h>
 #include <stdio.h>
