@@ -13,30 +13,11 @@ program=${BUILD:-build}/app/dpdk-sibfwd
 make=tests/data/make_wire_captures.py
 compare=tests/data/wire_compare.py
 data=data=42
-tmp=$(mktemp -d) || exit 1
+. "${0%/*}/lib.sh"
 oracle=
-trap 'kill $oracle 2>/dev/null; rm -rf "$tmp"' EXIT
-trap 'exit 1' INT TERM
+at_exit 'kill $oracle 2>/dev/null'
 
 command -v dpdk-testpmd >/dev/null || { echo "1..0 # SKIP no dpdk-testpmd to compare with"; exit 0; }
-
-n=0
-failed=0
-
-# ok DESCRIPTION CONDITION...: the condition is a command; its output explains a failure.
-ok() {
-	local text=$1
-	shift
-	n=$((n + 1))
-	if "$@" >"$tmp/why" 2>&1; then
-		echo "ok $n - $text"
-		return 0
-	fi
-	echo "not ok $n - $text"
-	sed 's/^/# /' "$tmp/why"
-	failed=$((failed + 1))
-	return 1
-}
 
 frames() {
 	/usr/bin/python3 $compare --count "$1"
@@ -199,5 +180,4 @@ ok "flowgen sends what testpmd does but for $data: --txpkts=1000" same_for 5000 
 ok "flowgen sends what testpmd does: --txpkts=42" same_for 5000 "" \
 	--forward-mode=flowgen --txpkts=42
 
-echo "1..$n"
-[ $failed -eq 0 ]
+end_tests
