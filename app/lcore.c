@@ -45,7 +45,7 @@ lcore_run(void *arg)
 		stopped = lc->mode->save_loop(lc);
 	if (stopped)
 		return 0;
-	if (lc->record % LCORE_RECORD_LOOPS == 0 && lc->nb_streams == 2)
+	if (lc->record % LCORE_RECORD_LOOPS == 0 && fwd_is_pair(lc->streams, lc->nb_streams))
 		lc->mode->pair_loop(lc);
 	else
 		lc->mode->loops[lc->record % LCORE_RECORD_LOOPS](lc);

@@ -84,9 +84,23 @@ struct fwd_mode {
 	void (*fini)(struct fwd_stream *st);
 	fwd_process process; /* for noisy, which wraps another mode */
 	fwd_loop_fn loops[LCORE_RECORD_LOOPS]; /* indexed by enum lcore_record */
-	fwd_loop_fn pair_loop; /* without recordings, for two streams */
+	fwd_loop_fn pair_loop; /* without recordings, for the streams of fwd_is_pair() */
 	fwd_loop_fn save_loop; /* with LCORE_RECORD_FRAMES, until it is full */
 };
+
+/*
+ * Whether the streams are those of a benchmark's usual set-up: queue 0 of ports 0 and 1, each
+ * sending to the other.
+ */
+static inline bool
+fwd_is_pair(struct fwd_stream *const *streams, unsigned int nb_streams)
+{
+	for (unsigned int i = 0; i < nb_streams; i++)
+		if (streams[i]->rx_port != i || streams[i]->tx_port != (i ^ 1) ||
+				(streams[i]->rx_queue | streams[i]->tx_queue) != 0)
+			return false;
+	return nb_streams == 2;
+}
 
 /* The mode of that name, or NULL. */
 const struct fwd_mode *fwd_mode_find(const char *name);

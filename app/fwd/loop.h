@@ -65,6 +65,9 @@ loop_ends_of(const struct fwd_stream *st)
 	return (struct loop_ends){ st->rx_port, st->rx_queue, st->tx_port, st->tx_queue };
 }
 
+/* The two streams of fwd_is_pair(). */
+static const struct loop_ends loop_there = { 0, 0, 1, 0 }, loop_back = { 1, 0, 0, 0 };
+
 /* One turn of a stream: receive, process, send, count. */
 static __rte_always_inline void
 loop_turn(struct lcore *lc, struct fwd_stream *st, const struct loop_ends ends,
@@ -111,9 +114,9 @@ loop_turn(struct lcore *lc, struct fwd_stream *st, const struct loop_ends ends,
 /*
  * Forward until told to stop or, with LCORE_RECORD_FRAMES, until enough frames are saved.
  * process, kind, record and pair are constants where speed counts: only the loop that saves
- * frames, which ends when it has them, tests its options in every turn. pair is for two streams,
- * what a pair of ports makes: without a loop over them the ends stay at hand. Returns true if
- * told to stop.
+ * frames, which ends when it has them, tests its options in every turn. pair is for the streams
+ * of fwd_is_pair(): neither a loop over them nor a look at their ends costs a burst anything.
+ * Returns true if told to stop.
  */
 static __rte_always_inline bool
 fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const unsigned int record,
@@ -123,15 +126,16 @@ fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const u
 	struct lcore_counts c = lc->counts;
 	struct fwd_stream **const streams = lc->streams;
 	struct fwd_stream **const end = streams + lc->nb_streams;
-	const struct loop_ends first = loop_ends_of(streams[0]), second = loop_ends_of(end[-1]);
 	const uint16_t burst = lc->burst;
 	const uint64_t polls __rte_unused = c.polls; /* every round polls each stream once */
 	uint32_t seen = atomic_load_explicit(&lc->edge_done, memory_order_relaxed);
 
 	for (uint64_t rounds = 1;; rounds++) {
 		if (pair) {
-			loop_turn(lc, streams[0], first, pkts, burst, &c, process, kind, record);
-			loop_turn(lc, end[-1], second, pkts, burst, &c, process, kind, record);
+			loop_turn(lc, streams[0], loop_there, pkts, burst, &c, process, kind,
+					record);
+			loop_turn(lc, streams[1], loop_back, pkts, burst, &c, process, kind,
+					record);
 		} else {
 			struct fwd_stream **next = streams;
 
