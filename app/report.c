@@ -72,21 +72,6 @@ csv(const struct result_set *set, const struct request *request, struct err *err
 
 static size_t nb_violations;
 
-/* A number that names a window, which a broken file may leave out. */
-struct number_text {
-	char text[24];
-};
-
-static struct number_text
-number_text(uint64_t number)
-{
-	struct number_text t = { "?" };
-
-	if (number != RESULT_UNKNOWN)
-		snprintf(t.text, sizeof(t.text), "%ju", (uintmax_t)number);
-	return t;
-}
-
 /* One line on stdout for each thing that is wrong, with w or without a window. */
 static void __attribute__((format(printf, 2, 3)))
 violation(const struct result_window *w, const char *fmt, ...)
@@ -98,8 +83,8 @@ violation(const struct result_window *w, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (w != NULL)
-		printf("windows.csv: visit %s window %s lcore %s: ", number_text(w->visit).text,
-				number_text(w->window).text, number_text(w->lcore).text);
+		printf("windows.csv: visit %s window %s lcore %s: ", result_integer(w->visit).text,
+				result_integer(w->window).text, result_integer(w->lcore).text);
 	printf("%s\n", csv_visible(text));
 	nb_violations++;
 }
@@ -344,8 +329,9 @@ tally_bursts(const struct result_set *set, struct tally *sorted)
 			tally->polls += b->count;
 		} else if (compare_keys(&key, &missing) != 0) {
 			violation(NULL, "bursts.csv: visit %s window %s lcore %s: no such window",
-					number_text(b->visit).text, number_text(b->window).text,
-					number_text(b->lcore).text);
+					result_integer(b->visit).text,
+					result_integer(b->window).text,
+					result_integer(b->lcore).text);
 			missing = key; /* said once, not for each of its sizes */
 		}
 	}

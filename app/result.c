@@ -1050,3 +1050,13 @@ result_free(struct result_set *set)
 	json_decref(set->environment);
 	memset(set, 0, sizeof(*set));
 }
+
+struct result_integer
+result_integer(uint64_t integer)
+{
+	struct result_integer t = { "unknown" };
+
+	if (integer != RESULT_UNKNOWN)
+		snprintf(t.text, sizeof(t.text), "%ju", (uintmax_t)integer);
+	return t;
+}

@@ -190,4 +190,11 @@ json_t *result_windows_json(const struct result_window *windows, size_t n);
  */
 json_t *result_estimates_json(const struct result_window *windows, size_t n);
 
+/* An integer of a result for people, "unknown" for RESULT_UNKNOWN; by value, for printf(). */
+struct result_integer {
+	char text[24];
+};
+
+struct result_integer result_integer(uint64_t integer);
+
 #endif

@@ -346,21 +346,6 @@ print_scenario(FILE *out, const char *scenario, int width)
 		fprintf(out, "%.*s\n%*s", TABLE_WIDTH, text, width, "");
 }
 
-/* An integer for people. */
-struct integer_text {
-	char text[24];
-};
-
-static struct integer_text
-integer_text(uint64_t integer)
-{
-	struct integer_text t = { "unknown" };
-
-	if (integer != RESULT_UNKNOWN)
-		snprintf(t.text, sizeof(t.text), "%ju", (uintmax_t)integer);
-	return t;
-}
-
 static int
 scenario_width(const struct result_window *windows, size_t n)
 {
@@ -384,15 +369,15 @@ print_sum(FILE *out, const struct sum *sum, int width, bool is_sum)
 	char mpps[FIGURE_SIZE], cycles[FIGURE_SIZE], dropped[FIGURE_SIZE], empty[FIGURE_SIZE] = "-";
 
 	if (!sum->warmup)
-		snprintf(window, sizeof(window), "%s", integer_text(w->window).text);
-	snprintf(place, sizeof(place), "%s/%s", integer_text(w->visit).text, window);
+		snprintf(window, sizeof(window), "%s", result_integer(w->window).text);
+	snprintf(place, sizeof(place), "%s/%s", result_integer(w->visit).text, window);
 	if (sum->polls > 0)
 		snprintf(empty, sizeof(empty), "%.2f", 100 * sum->empty_polls / sum->polls);
 	memcpy(taint, sum->taint, sizeof(taint));
 
 	print_scenario(out, w->scenario, width);
 	fprintf(out, " %-12s %5s %9s %17s %7s %10s", place,
-			is_sum ? "sum" : integer_text(w->lcore).text,
+			is_sum ? "sum" : result_integer(w->lcore).text,
 			figure(mpps, sum->pps / 1e6, 5),
 			figure(cycles, sum->ticks / sum->packets, 5), empty,
 			figure(dropped, sum->tx_dropped, 1));
@@ -507,13 +492,13 @@ print_heading(FILE *out, const struct result_window *windows, size_t n)
 		print_label(out, "machine", "emulated: its figures say nothing about a real one");
 	print_label(out, "run", "%s, began %s", w->run_id, w->utc_start);
 	print_label(out, "forwarding", "%s, burst %s, %s bytes a packet", w->mode,
-			integer_text(w->burst).text, integer_text(w->pkt_len).text);
+			result_integer(w->burst).text, result_integer(w->pkt_len).text);
 	print_label(out, "source", "%s", w->source);
 	for (size_t i = 0; i < n && compare_windows(w, &windows[i]) == 0; i++)
 		print_label(out, "lcore", "%s on CPU %s, sibling CPU %s (%s)",
-				integer_text(windows[i].lcore).text,
-				integer_text(windows[i].cpu).text,
-				integer_text(windows[i].sibling_cpu).text, windows[i].relation);
+				result_integer(windows[i].lcore).text,
+				result_integer(windows[i].cpu).text,
+				result_integer(windows[i].sibling_cpu).text, windows[i].relation);
 	fputc('\n', out);
 }
 

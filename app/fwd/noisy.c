@@ -43,13 +43,6 @@ noisy_check(const struct fwd_options *o, struct err *err)
 		return err_set(err, EXIT_USAGE,
 				"--noisy-tx-sw-buffer-size: %u is not a power of two",
 				o->noisy_buffer);
-	if ((o->noisy_reads | o->noisy_writes | o->noisy_reads_writes) != 0 &&
-			o->noisy_memory_mib == 0)
-		return err_set(err, EXIT_USAGE,
-				"--noisy-lkup-memory: must be above 0 for look-ups in it");
-	if (o->noisy_memory_mib > SIZE_MAX >> 20)
-		return err_set(err, EXIT_USAGE, "--noisy-lkup-memory: %" PRIu64 " is too much",
-				o->noisy_memory_mib);
 	if (o->noisy_mode != NULL && (o->noisy_mode->init != NULL || o->noisy_mode->kind != 0))
 		return err_set(err, EXIT_USAGE, "--noisy-forward-mode: noisy cannot wrap %s",
 				o->noisy_mode->name);

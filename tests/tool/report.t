@@ -1,26 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # sibfwd-report as its user sees it. Run from the root of the tree; TAP on stdout.
-set -u
-report=$(realpath "${BUILD:-build}")/app/sibfwd-report
+. tests/tool/lib.sh
 docs=$PWD/docs/results.md
 plot=$PWD/scripts/plot
-top=$(mktemp -d)
-trap 'rm -rf "$top"' EXIT
-cd "$top" || exit 1
+cd "$tmp" || exit 1
 
-n=0
+# What the program said, for a failure.
+said() {
+	sed 's/^/stdout: /' out
+	sed 's/^/stderr: /' err
+	return "$1"
+}
 
-# result NAME STATUS: a TAP line; on failure what the program said.
+# result NAME STATUS
 result() {
-	n=$((n + 1))
-	if [ "$2" -eq 0 ]; then
-		echo "ok $n - $1"
-	else
-		echo "not ok $n - $1"
-		sed 's/^/# stdout: /' out
-		sed 's/^/# stderr: /' err
-	fi
+	ok "$1" said "$2"
 }
 
 # run ARGUMENTS: what the program says goes to out and err, its exit code to rc.
@@ -234,16 +229,16 @@ result 'counts of result.json that are not those of windows.csv' $?
 
 # draws NAME FILE...: these pictures are there, and of the kind that their names say.
 draws() {
-	local name=$1 file failed=0
+	local name=$1 file bad=0
 	shift
-	[ "$rc" -eq 0 ] || failed=1
+	[ "$rc" -eq 0 ] || bad=1
 	for file in "$@"; do
 		case $file in
-		*.png) head -c 8 "$file" | grep -q PNG || failed=1 ;;
-		*.svg) grep -q '</svg>' "$file" || failed=1 ;;
+		*.png) head -c 8 "$file" | grep -q PNG || bad=1 ;;
+		*.svg) grep -q '</svg>' "$file" || bad=1 ;;
 		esac
 	done
-	result "$name" $failed
+	result "$name" $bad
 }
 
 # unplotted NAME CODE TEXT ARGUMENTS: refused with that exit code in one line.
@@ -256,7 +251,7 @@ unplotted() {
 }
 
 if /usr/bin/python3 -c 'import matplotlib' 2>/dev/null; then
-	MPLCONFIGDIR=$top/mpl
+	MPLCONFIGDIR=$tmp/mpl
 	export MPLCONFIGDIR
 	"$plot" good >out 2>err
 	rc=$?
@@ -282,8 +277,7 @@ if /usr/bin/python3 -c 'import matplotlib' 2>/dev/null; then
 	head -n 1 good/windows.csv >changed/windows.csv
 	unplotted 'plot of a run without windows' 1 'no windows' changed
 else
-	n=$((n + 1))
-	echo "ok $n - pictures # SKIP no matplotlib"
+	skip pictures "no matplotlib"
 fi
 
 # ---- the documentation
@@ -293,4 +287,4 @@ for column in ${header//,/ }; do
 	grep -q "^| \`$column\` |" "$docs" || { missing=1; echo "# not in docs: $column"; }
 done
 result 'docs/results.md has every column' $missing
-echo "1..$n"
+end_tests
