@@ -965,11 +965,6 @@ test_noisy_refuses(void **state)
 	assert_int_equal(mode("noisy")->init(&st, &error), -1);
 	assert_non_null(strstr(error.text, "--noisy-tx-sw-buffer-size"));
 	options.noisy_buffer = 0;
-	options.noisy_reads = 1;
-	assert_int_equal(mode("noisy")->init(&st, &error), -1);
-	assert_non_null(strstr(error.text, "--noisy-lkup-memory"));
-	options.noisy_memory_mib = UINT64_MAX;
-	assert_int_equal(mode("noisy")->init(&st, &error), -1);
 	options.noisy_memory_mib = 1 << 20;
 	assert_int_equal(mode("noisy")->init(&st, &error), -1);
 	assert_int_equal(error.code, EXIT_FAILED);
