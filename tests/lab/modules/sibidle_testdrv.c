@@ -31,15 +31,16 @@ static __cpuidle int enter_off(struct cpuidle_device *dev, struct cpuidle_driver
 	return index;
 }
 
+/* native_safe_halt(), so that the sleeping instruction is in this module. */
 static __cpuidle int enter_leak(struct cpuidle_device *dev, struct cpuidle_driver *drv, int index)
 {
-	raw_safe_halt();
+	native_safe_halt();
 	return index;
 }
 
 static __cpuidle int enter_on(struct cpuidle_device *dev, struct cpuidle_driver *drv, int index)
 {
-	raw_safe_halt();
+	native_safe_halt();
 	sibidle_irq_disable();
 	return index;
 }
