@@ -1,13 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # sibidle.ko under Bochs, with real intel_idle and kernel IBRS: what is in the register in idle,
-# and no interrupt handler without IBRS. KERNELS (6.1), TOGGLES under interrupts (200).
+# and no interrupt handler without IBRS. KERNELS (6.1), TOGGLES under interrupts (200). With LONG=1
+# two more boots: the test driver in intel_idle's place, and intel_idle.ibrs_off.
 . tests/lab/lab.sh
 
 for kernel in ${KERNELS:-6.1}; do
 	lab_kernel "$kernel"
 	lab "$kernel, emulated" bochs --kernel "$kernel" --build "$BUILD" --timeout \
 		"${LIMIT:-900}" -- /lib/lab/sibidle_test bochs "${TOGGLES:-200}"
+	[ -n "${LONG-}" ] || continue
+	lab "$kernel, emulated, test driver" bochs --kernel "$kernel" --build "$BUILD" --timeout \
+		"${LIMIT:-900}" --append intel_idle.max_cstate=0 -- \
+		/lib/lab/sibidle_test driver "${TOGGLES:-200}"
+	[ "$kernel" != 6.12 ] || lab "$kernel, emulated, ibrs_off" bochs --kernel "$kernel" \
+		--build "$BUILD" --timeout "${LIMIT:-900}" --append intel_idle.ibrs_off -- \
+		/lib/lab/sibidle_test ibrs_off
 done
 
 end_tests

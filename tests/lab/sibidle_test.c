@@ -263,6 +263,16 @@ only_state(unsigned int cpu, int state)
 				"/sys/devices/system/cpu/cpu%u/cpuidle/state%d/disable", cpu, i);
 }
 
+/* The test driver's state that must not be entered without the hook. */
+static void
+disable_leak(unsigned int cpu)
+{
+	for (int i = 0; i < SIBIDLE_STATES_MAX; i++)
+		if (strcmp(get("/sys/devices/system/cpu/cpu%u/cpuidle/state%d/name", cpu, i),
+				    "LEAK") == 0)
+			put("1", "/sys/devices/system/cpu/cpu%u/cpuidle/state%d/disable", cpu, i);
+}
+
 /* A thread that wakes up on its CPU all the time, so that the CPU enters idle all the time. */
 struct waker {
 	pthread_t thread;
@@ -401,7 +411,7 @@ test_counting(void)
 	ok(set_more(fd, 1, SIBIDLE_STOCK, SIBIDLE_SET_LATENCY, 5, 0) == 0,
 			"a latency limit is set");
 	only_state(1, -1);
-	put("1", "/sys/devices/system/cpu/cpu1/cpuidle/state3/disable");
+	disable_leak(1);
 	pause_ms(20);
 	before = stats(fd, 1);
 	pause_ms(300);
@@ -503,6 +513,14 @@ test_leases(unsigned int mode)
 	offline(1, false);
 	ok(stats(first, 1).mode == SIBIDLE_STOCK && set(first, 1, mode) == 0,
 			"on line it is stock and can be leased");
+
+	/* Suspend to idle, which pm_test ends once the devices have gone to sleep and come back. */
+	if (!put("devices", "/sys/power/pm_test") || !put("freeze", "/sys/power/state"))
+		printf("# no suspend here\n");
+	else
+		ok(stats(first, 1).ended == SIBIDLE_SUSPEND &&
+						stats(first, 1).mode == SIBIDLE_STOCK,
+				"suspend ends the lease");
 	close(first);
 	close(reader);
 }
@@ -919,6 +937,7 @@ test_proof(unsigned int cpu, unsigned int ms)
 		}
 	}
 	only_state(cpu, -1);
+	disable_leak(cpu);
 	for (unsigned int c = 0; c < count; c++) {
 		struct sibidle_stats now = stats(fd, c);
 		uint64_t all_set = 0, all_clear = 0, changed = 0;
@@ -1056,6 +1075,40 @@ test_wakeups(unsigned int cpu, unsigned int mode, unsigned long toggles)
 	close(fd);
 }
 
+/*
+ * The test driver in intel_idle's place, with kernel IBRS: the state that takes interrupts inside
+ * its callback is one of those that keep and clear enter with interrupts off.
+ */
+static void
+test_driver(unsigned long toggles)
+{
+	int fd = device(O_RDWR);
+
+	ok(refused(fd, 1, SIBIDLE_CLEAR, SIBIDLE_NO_DRIVER), "clear is refused without a driver");
+	must_load("/lib/lab/sibidle_testdrv.ko", "");
+	ok(refused(fd, 1, SIBIDLE_CLEAR, SIBIDLE_OTHER_DRIVER),
+			"clear is refused with a driver that is not intel_idle");
+	close(fd);
+	if (unload_driver() != 0)
+		give_up("the test driver does not unload");
+	must_load("/lib/lab/sibidle_testdrv.ko", "name=intel_idle");
+	test_proof(1, 60);
+	test_storm(1, toggles);
+}
+
+/* intel_idle.ibrs_off: stock is named what it is. */
+static void
+test_ibrs_off(void)
+{
+	int fd = device(O_RDONLY);
+	struct sibidle_info i = info(fd);
+
+	ok((i.flags & SIBIDLE_IBRS_OFF) != 0, "INFO says that ibrs_off is in force");
+	ok(strstr(get("/sys/class/misc/sibidle/stock"), "ibrs_off") != NULL, "so does sysfs: %s",
+			get("/sys/class/misc/sibidle/stock"));
+	close(fd);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -1084,8 +1137,12 @@ main(int argc, char **argv)
 		test_proof(1, 60);
 		test_storm(1, n);
 		test_wakeups(1, SIBIDLE_CLEAR, 100);
+	} else if (strcmp(what, "driver") == 0) {
+		test_driver(n);
+	} else if (strcmp(what, "ibrs_off") == 0) {
+		test_ibrs_off();
 	} else {
-		fprintf(stderr, "usage: sibidle_test qemu CYCLES [CALLS] | cycles CYCLES MODULE | bochs TOGGLES\n");
+		fprintf(stderr, "usage: sibidle_test qemu CYCLES [CALLS] | cycles CYCLES MODULE | bochs TOGGLES | driver TOGGLES | ibrs_off\n");
 		return 2;
 	}
 	printf("1..%u\n", checks);
