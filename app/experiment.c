@@ -8,6 +8,7 @@
 #include <rte_cycles.h>
 
 #include "experiment.h"
+#include "fwd/fwd.h"
 #include "machine.h"
 #include "pmu.h"
 #include "stop.h"
@@ -83,6 +84,7 @@ static void
 taint_values(const struct result_window *w, const struct edge *now, const struct edge *before,
 		double *value)
 {
+	const struct fwd_mode *mode = fwd_mode_find(w->mode);
 	double seconds = 1e-9 * (double)w->duration_ns;
 
 	for (unsigned int t = 0; t < TAINT_MAX; t++)
@@ -91,7 +93,9 @@ taint_values(const struct result_window *w, const struct edge *now, const struct
 	value[TAINT_CTXSW] = known(w->ctx_switches);
 	value[TAINT_STEAL] = 100 * known(w->steal_ns) / (double)w->duration_ns;
 	value[TAINT_SMI] = known(w->smi);
-	value[TAINT_UNSATURATED] = 100 * ratio((double)w->empty_polls, (double)w->polls);
+	/* A mode that makes its frames does not need any to come back. */
+	if (mode == NULL || !(mode->kind & FWD_COUNTS_SENT))
+		value[TAINT_UNSATURATED] = 100 * ratio((double)w->empty_polls, (double)w->polls);
 	value[TAINT_MISSED] = known(w->rx_missed);
 	value[TAINT_NOMBUF] = known(w->rx_nombuf);
 	value[TAINT_FREQ] = frequency_change(&now->machine, &before->machine);

@@ -188,3 +188,22 @@ stats_t_interval(const double *x, size_t n, double level)
 		interval.half = stats_t_quantile(0.5 + level / 2, n - 1) * stats_sd(x, n) / sqrt(n);
 	return interval;
 }
+
+struct stats_interval
+stats_trimmed_interval(double *x, size_t n, double level)
+{
+	size_t g = n / 5, kept = n - 2 * g;
+	struct stats_interval interval = { .n = n, .half = INFINITY };
+
+	qsort(x, n, sizeof(x[0]), compare_doubles);
+	interval.mean = stats_mean(x + g, kept);
+	/* Winsorized: what was trimmed counts as the last value that was not. */
+	for (size_t i = 0; i < g; i++) {
+		x[i] = x[g];
+		x[n - 1 - i] = x[n - 1 - g];
+	}
+	if (n >= 2)
+		interval.half = stats_t_quantile(0.5 + level / 2, (double)(kept - 1)) *
+				stats_sd(x, n) * sqrt((double)n) / (double)kept;
+	return interval;
+}

@@ -32,4 +32,11 @@ struct stats_interval {
 /* Mean of n values with its two-sided t interval at the given level (0.95). */
 struct stats_interval stats_t_interval(const double *x, size_t n, double level);
 
+/*
+ * The 20 % trimmed mean of n values with its two-sided interval at the given level: a t interval of
+ * n - 2g - 1 degrees of freedom over the winsorized deviation, g = n / 5 cut at either end (Tukey and
+ * McLaughlin 1963; the share kept is (n - 2g) / n as it is, not 0.6). Sorts and changes x.
+ */
+struct stats_interval stats_trimmed_interval(double *x, size_t n, double level);
+
 #endif

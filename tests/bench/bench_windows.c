@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <rte_cycles.h>
 #include <rte_eal.h>
@@ -90,7 +91,7 @@ slot(const struct fwd_mode *mode)
 int
 main(int argc, char **argv)
 {
-	static double d[BLOCKS_MAX];
+	static double d[BLOCKS_MAX], sorted[BLOCKS_MAX];
 	int skip = rte_eal_init(argc, argv);
 	double width;
 
@@ -117,7 +118,10 @@ main(int argc, char **argv)
 			printf("%.0f %.0f %.0f %.0f\n", v[0], v[1], v[2], v[3]);
 		d[n] = 0.5 * (log(v[1]) + log(v[2]) - log(v[0]) - log(v[3])) *
 				((n & 1) != 0 ? -1 : 1);
-		if (n + 1 >= BLOCKS_MIN && stats_t_interval(d, n + 1, 0.95).half <= width)
+		if (n + 1 < BLOCKS_MIN || (n + 1) % 5 != 0)
+			continue;
+		memcpy(sorted, d, (n + 1) * sizeof(d[0]));
+		if (stats_trimmed_interval(sorted, n + 1, 0.95).half <= width)
 			break;
 	}
 	return 0;

@@ -656,7 +656,7 @@ dry_run() {
 	worked && has "$tmp/out" "lcore 1 on CPU 1" "lcore 0 on CPU 0" as-is "3 windows of 4 s" "15.0 s" ||
 		return 1
 	is "$(ls -d "$results" "$saved.dry" "/var/run/dpdk/$prefix.dry" 2>/dev/null)" "" "made" &&
-		is "$(grep -E '(mkdir|clone3?)\(|O_CREAT|/dev/(vfio|uio|hugepages)' \
+		is "$(grep -E '(mkdir(at)?|v?fork|clone3?|sched_setaffinity)\(|O_CREAT|/dev/(vfio|uio|hugepages)' \
 			"$tmp/trace")" "" "done to the machine"
 }
 

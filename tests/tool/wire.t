@@ -91,6 +91,36 @@ same_by() {
 	$compare "$tmp/saved" "$dir/$first.pcap" "$dir/$second.pcap" "$sent" $((4 * sent)) --rounds
 }
 
+# measured MODE CAPTURE: the same frames once more, by the loop that is measured: --save-pcap has one
+# of its own. Each leaves by the port it does with testpmd.
+measured() {
+	local dir=$tmp/$1-$2 capture=$tmp/$2.pcap port
+	run "$program" -l "0,1" --no-huge -m 256 --no-pci --no-telemetry --file-prefix="wire$$" \
+		--vdev="net_pcap0,rx_pcap=$capture,tx_pcap=$tmp/m0.pcap" \
+		--vdev="net_pcap1,rx_pcap=$capture,tx_pcap=$tmp/m1.pcap" -- --no-flush-rx \
+		--forward-mode="$1" --burst="$(frames "$capture")" --duration=0.2 --windows=1 \
+		--warmup=0 --settle=0 --force --out="$tmp/measured"
+	[ "$rc" -eq 0 ] || { cat "$tmp/err"; return 1; }
+	[ "$1" = icmpecho ] || has "$tmp/measured/environment.json" '"measured_loop": "pair"' ||
+		return 1
+	rm -r "$tmp/measured"
+	for port in 0 1; do
+		/usr/bin/python3 - "$dir/$port.pcap" "$tmp/m$port.pcap" <<-'E' || return 1
+			import struct, sys
+			def frames(path):
+			    data, at, out = open(path, 'rb').read(), 24, []
+			    while at < len(data):
+			        length = struct.unpack('<I', data[at + 8:at + 12])[0]
+			        out.append(data[at + 16:at + 16 + length])
+			        at += 16 + length
+			    return out
+			theirs, ours = map(frames, sys.argv[1:])
+			if not theirs or theirs != ours:
+			    sys.exit(f'{len(theirs)} frames of testpmd, {len(ours)} of ours differ')
+		E
+	done
+}
+
 # like MODE OPTION...: dpdk-sibfwd with these options sends what testpmd did in another mode.
 like() {
 	local dir=$tmp/$1-network capture=$tmp/network.pcap burst
@@ -134,6 +164,7 @@ for capture in network liars cut; do
 	$make $capture "$tmp/$capture.pcap" >/dev/null || { echo "Bail out! no captures"; exit 1; }
 	for mode in io mac macswap csum 5tswap icmpecho; do
 		ok "$mode sends what testpmd does: $capture" same_by $mode $capture
+		ok "so does its measured loop: $mode, $capture" measured $mode $capture
 	done
 done
 ok "frames that differ are told apart" told_apart network

@@ -977,6 +977,30 @@ test_noisy_refuses(void **state)
 	assert_null(st.priv);
 }
 
+static void
+test_pair(void **state)
+{
+	struct fwd_stream there = { .rx_port = 0, .tx_port = 1 }, back = { .rx_port = 1 };
+	struct fwd_stream *pair[] = { &there, &back, &there };
+
+	(void)state;
+	assert_true(fwd_is_pair(pair, 2));
+	assert_false(fwd_is_pair(pair, 1));
+	assert_false(fwd_is_pair(pair, 3));
+	assert_false(fwd_is_pair(pair + 1, 2)); /* the other one first */
+	there.rx_queue = 1;
+	assert_false(fwd_is_pair(pair, 2));
+	there.rx_queue = 0;
+	back.tx_queue = 1;
+	assert_false(fwd_is_pair(pair, 2));
+	back.tx_queue = 0;
+	back.tx_port = 1; /* --port-topology=loop */
+	assert_false(fwd_is_pair(pair, 2));
+	back = (struct fwd_stream){ .rx_port = 3, .tx_port = 2 };
+	there = (struct fwd_stream){ .rx_port = 2, .tx_port = 3 };
+	assert_false(fwd_is_pair(pair, 2));
+}
+
 static int
 buffers_are_back(void **state)
 {
@@ -1049,6 +1073,7 @@ main(void)
 		TEST(test_noisy_flushes),
 		TEST(test_noisy_wraps_modes),
 		TEST(test_noisy_refuses),
+		TEST(test_pair),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

@@ -23,6 +23,24 @@ assert_close(double got, double wanted, double bound)
 	fail();
 }
 
+/* ---- the trimmed mean ---- */
+
+/* By scipy.stats: trim_mean(x, 0.2) and mstats.trimmed_mean_ci(x, (0.2, 0.2), alpha=0.05). */
+static void
+trimmed_interval_is_that_of_scipy(void **state)
+{
+	double x[] = { 3, 1, 4, 1.5, 9, 2.6, 5.3, 5.8, 9.7, 93 }, y[] = { 2, 8 }, z[] = { 7 };
+	struct stats_interval i = stats_trimmed_interval(x, 10, 0.95);
+
+	(void)state;
+	assert_float_equal(i.mean, 4.95, 1e-9);
+	assert_float_equal(i.half, 3.7829584660374134, 1e-9);
+	i = stats_trimmed_interval(y, 2, 0.95);
+	assert_float_equal(i.mean, 5, 1e-12);
+	assert_float_equal(i.half, 12.706204736174693 * 3, 1e-9);
+	assert_true(isinf(stats_trimmed_interval(z, 1, 0.95).half));
+}
+
 /* ---- Student's t ---- */
 
 struct quantile {
@@ -267,6 +285,7 @@ main(void)
 		cmocka_unit_test(median_of_odd_and_even_samples),
 		cmocka_unit_test(t_interval_of_a_known_sample),
 		cmocka_unit_test(t_interval_of_too_few_is_infinite),
+		cmocka_unit_test(trimmed_interval_is_that_of_scipy),
 		cmocka_unit_test(t_interval_covers_the_mean),
 	};
 
