@@ -56,7 +56,7 @@ struct hook_cpu {
 
 	/* Written by this CPU with interrupts off. */
 	u32 running; /* cell of the period that runs, SIBIDLE_AWAKE outside the hook */
-	u32 seq; /* odd while a period is added to its cell */
+	u32 seq; /* odd while a period or a new value is added to its cell */
 	u64 since; /* TSC when the period began */
 	u64 kicks;
 	u64 mismatches;
@@ -119,7 +119,7 @@ static __always_inline void period_end(struct hook_cpu *c, struct sibidle_cell *
  * Count a reading under its value: nearly always the first one. No call, since it runs with IBRS
  * clear.
  */
-static __always_inline void take_sample(struct sibidle_cell *cell)
+static __always_inline void take_sample(struct hook_cpu *c, struct sibidle_cell *cell)
 {
 	u64 value = __rdmsr(MSR_IA32_SPEC_CTRL);
 	unsigned int i;
@@ -128,20 +128,29 @@ static __always_inline void take_sample(struct sibidle_cell *cell)
 		cell->count[0]++;
 		return;
 	}
+	/* A reader must not find a count without its value. */
+	c->seq++;
+	barrier();
 	for (i = 0; i < SIBIDLE_VALUES_MAX; i++) {
 		if (cell->count[i] == 0)
 			cell->value[i] = value;
 		if (cell->value[i] == value) {
 			cell->count[i]++;
-			return;
+			break;
 		}
 	}
-	cell->other++;
+	if (i == SIBIDLE_VALUES_MAX)
+		cell->other++;
+	barrier();
+	c->seq++;
 }
 
-/* keep and clear: MWAIT with interrupts off. */
-static noinstr int sleep_ourselves(struct hook_cpu *c, const struct hooked_state *s, u32 mode,
-				   int index)
+/*
+ * keep and clear: MWAIT with interrupts off. Flattened, since the compiler may otherwise leave what
+ * is only "inline" in the headers out of line, and a return would stand between the two writes.
+ */
+static noinstr __flatten int sleep_ourselves(struct hook_cpu *c, const struct hooked_state *s,
+					     u32 mode, int index)
 {
 	u32 running = mode * CPUIDLE_STATE_MAX + index;
 	struct sibidle_cell *cell = &c->cells[running];
@@ -155,7 +164,7 @@ static noinstr int sleep_ourselves(struct hook_cpu *c, const struct hooked_state
 	if (mode == SIBIDLE_CLEAR)
 		native_wrmsrl(MSR_IA32_SPEC_CTRL, 0);
 	if (c->sample)
-		take_sample(cell);
+		take_sample(c, cell);
 	mwait_idle_with_hints(s->hint, HINT_IRQ_WAKES);
 	if (mode == SIBIDLE_CLEAR)
 		native_wrmsrl(MSR_IA32_SPEC_CTRL, this_cpu_read(x86_spec_ctrl_current));
@@ -175,7 +184,7 @@ static noinstr int sleep_as_driver(struct cpuidle_device *dev, struct cpuidle_dr
 	OPTIMIZER_HIDE_VAR(cell); /* keeps it, instead of working it out again */
 	start = period_begin(c, SIBIDLE_STOCK * CPUIDLE_STATE_MAX + index);
 	if (c->sample)
-		take_sample(cell);
+		take_sample(c, cell);
 	index = hooked[index].enter(dev, drv, index);
 	if (!raw_irqs_disabled())
 		sibidle_irq_disable();
@@ -194,7 +203,11 @@ static noinstr int hook_enter(struct cpuidle_device *dev, struct cpuidle_driver 
 	return sleep_as_driver(dev, drv, index);
 }
 
-/* Runs on the CPU, wakes it by that, and looks whether the register is what it should be. */
+/*
+ * Runs on the CPU, wakes it by that, and looks whether IBRS is as the kernel wants it. Only that bit:
+ * under kernel IBRS a context switch writes a task's STIBP and SSBD to the shadow alone, and the
+ * register follows when the task returns to user space.
+ */
 static void arrive(void *unused)
 {
 	struct hook_cpu *c = this_cpu_ptr(hook_cpus);
@@ -205,7 +218,7 @@ static void arrive(void *unused)
 		return;
 	shadow = this_cpu_read(x86_spec_ctrl_current);
 	rdmsrl(MSR_IA32_SPEC_CTRL, value);
-	if (value != shadow) {
+	if ((value ^ shadow) & SPEC_CTRL_IBRS) {
 		WRITE_ONCE(c->mismatches, c->mismatches + 1);
 		wrmsrl(MSR_IA32_SPEC_CTRL, shadow);
 	}
@@ -274,7 +287,7 @@ static bool hookable(const struct cpuidle_state *state)
 /* The driver's own callback, whether hooked or not. */
 static enter_fn stock_callback(const struct cpuidle_driver *drv, int i)
 {
-	return hooked_driver && hooked[i].enter ? hooked[i].enter : drv->states[i].enter;
+	return drv == hooked_driver && hooked[i].enter ? hooked[i].enter : drv->states[i].enter;
 }
 
 /* The last part of a symbol's name, as the idle drivers name their callbacks. */
@@ -291,7 +304,7 @@ static bool has_modes(const struct cpuidle_driver *drv, int i)
 	const struct cpuidle_state *state = &drv->states[i];
 	char name[SIBIDLE_SYMBOL_LEN];
 
-	if (hooked_driver)
+	if (drv == hooked_driver)
 		return hooked[i].modes;
 	if (!is_intel_idle(drv) || !can_mwait() || !hookable(state))
 		return false;
@@ -360,15 +373,20 @@ bool sibidle_hook_remove(void)
 		return true;
 	cpuidle_pause_and_lock();
 	chained = false;
-	for (i = 0; i < drv->state_count; i++)
-		if (hooked[i].enter && READ_ONCE(drv->states[i].enter) != hook_enter)
+	/*
+	 * The driver itself may have put its callback back meanwhile, as acpi_idle does when the
+	 * firmware's states change. Only an address that is neither its nor ours is a stranger's.
+	 */
+	for (i = 0; i < CPUIDLE_STATE_MAX; i++)
+		if (hooked[i].enter && READ_ONCE(drv->states[i].enter) != hook_enter &&
+		    READ_ONCE(drv->states[i].enter) != hooked[i].enter)
 			chained = true;
 	if (chained) {
 		cpuidle_resume_and_unlock();
 		return false;
 	}
-	for (i = 0; i < drv->state_count; i++)
-		if (hooked[i].enter)
+	for (i = 0; i < CPUIDLE_STATE_MAX; i++)
+		if (READ_ONCE(drv->states[i].enter) == hook_enter)
 			WRITE_ONCE(drv->states[i].enter, hooked[i].enter);
 	cpuidle_resume_and_unlock();
 

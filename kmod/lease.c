@@ -12,6 +12,7 @@
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/nospec.h>
 #include <linux/pm_qos.h>
 #include <linux/reboot.h>
 #include <linux/slab.h>
@@ -44,6 +45,7 @@ struct slot {
 static DEFINE_MUTEX(lease_lock);
 static struct slot *slots; /* nr_cpu_ids */
 static unsigned int hook_users;
+static bool closed; /* the machine suspends or shuts down: no leases */
 
 static void leases_lock(void)
 {
@@ -62,8 +64,8 @@ static void let_go(struct slot *s, enum sibidle_end why)
 {
 	if (!s->owner)
 		return;
-	if (cpu_online(s->cpu))
-		sibidle_hook_mode(s->cpu, SIBIDLE_STOCK, true);
+	/* Off line it is not woken, and finds stock when it comes back. */
+	sibidle_hook_mode(s->cpu, SIBIDLE_STOCK, true);
 	if (s->limited)
 		dev_pm_qos_remove_request(&s->latency);
 	s->limited = false;
@@ -79,6 +81,7 @@ static void let_all_go(enum sibidle_end why)
 	unsigned int cpu;
 
 	leases_lock();
+	closed = true;
 	for_each_possible_cpu(cpu)
 		let_go(&slots[cpu], why);
 	leases_unlock();
@@ -120,6 +123,8 @@ static int do_set(struct lease *lease, struct sibidle_set *set)
 	struct slot *s = &slots[set->cpu];
 	int rc;
 
+	if (closed)
+		return -EAGAIN;
 	if (s->owner && s->owner != lease)
 		return -EBUSY;
 	set->refusal = sibidle_hook_refusal(set->cpu, set->mode);
@@ -132,11 +137,10 @@ static int do_set(struct lease *lease, struct sibidle_set *set)
 		lease->hooks = true;
 		hook_users++;
 	}
-	/* From here on a failure leaves a lease that close() undoes. */
-	s->owner = lease;
 	rc = set_latency(s, set);
 	if (rc)
 		return rc;
+	s->owner = lease;
 	s->expires = set->flags & SIBIDLE_SET_TTL;
 	if (s->expires) {
 		s->deadline = jiffies + msecs_to_jiffies(set->ttl_ms);
@@ -150,14 +154,18 @@ static int do_set(struct lease *lease, struct sibidle_set *set)
 
 #define SET_FLAGS (SIBIDLE_SET_LATENCY | SIBIDLE_SET_TTL | SIBIDLE_SET_NO_SAMPLES)
 
-static bool cpu_valid(u32 cpu)
+/* Also clamps the number for a processor that speculates past the test. */
+static bool cpu_valid(u32 *cpu)
 {
-	return cpu < nr_cpu_ids && cpu_possible(cpu);
+	if (*cpu >= nr_cpu_ids || !cpu_possible(*cpu))
+		return false;
+	*cpu = array_index_nospec(*cpu, nr_cpu_ids);
+	return true;
 }
 
-static bool set_valid(const struct sibidle_set *set)
+static bool set_valid(struct sibidle_set *set)
 {
-	return set->size == sizeof(*set) && !set->reserved && cpu_valid(set->cpu) &&
+	return set->size == sizeof(*set) && !set->reserved && cpu_valid(&set->cpu) &&
 	       set->mode < SIBIDLE_MODES && !(set->flags & ~SET_FLAGS) &&
 	       (set->flags & SIBIDLE_SET_LATENCY
 			? set->latency_us >= 1 && set->latency_us <= S32_MAX - 1
@@ -224,7 +232,7 @@ static long ioctl_stats(struct file *file, void __user *arg)
 	if (get_user(size, &to->size) || get_user(cpu, &to->cpu) ||
 	    get_user(reserved, &to->reserved))
 		return -EFAULT;
-	if (size != sizeof(*stats) || reserved || !cpu_valid(cpu))
+	if (size != sizeof(*stats) || reserved || !cpu_valid(&cpu))
 		return -EINVAL;
 	stats = kzalloc(sizeof(*stats), GFP_KERNEL);
 	if (!stats)
@@ -251,7 +259,7 @@ static long ioctl_register(struct file *file, void __user *arg)
 
 	if (copy_from_user(&reg, arg, sizeof(reg)))
 		return -EFAULT;
-	if (reg.size != sizeof(reg) || !cpu_valid(reg.cpu))
+	if (reg.size != sizeof(reg) || !cpu_valid(&reg.cpu))
 		return -EINVAL;
 	cpus_read_lock();
 	rc = sibidle_hook_register(&reg);
@@ -304,9 +312,10 @@ static int sibidle_release(struct inode *inode, struct file *file)
 		hook_users--;
 	/* Tried at every close, so that a hook that was chained goes when it can. */
 	if (!hook_users && !sibidle_hook_remove())
-		pr_err("another module hooked the idle driver on top: nothing is put back, remove "
-		       "that module and open and close %s\n",
-		       SIBIDLE_DEVICE);
+		pr_err_ratelimited(
+			"another module hooked the idle driver on top: nothing is put back, remove "
+			"that module and open and close %s\n",
+			SIBIDLE_DEVICE);
 	leases_unlock();
 	kfree(lease);
 	return 0;
@@ -439,6 +448,11 @@ static int pm_callback(struct notifier_block *nb, unsigned long event, void *unu
 {
 	if (event == PM_SUSPEND_PREPARE || event == PM_HIBERNATION_PREPARE)
 		let_all_go(SIBIDLE_SUSPEND);
+	if (event == PM_POST_SUSPEND || event == PM_POST_HIBERNATION || event == PM_POST_RESTORE) {
+		leases_lock();
+		closed = false;
+		leases_unlock();
+	}
 	return NOTIFY_DONE;
 }
 

@@ -106,7 +106,9 @@ struct sibidle_info {
 
 /*
  * Put a CPU into a mode. The first SET of all hooks the idle driver. EBUSY: another descriptor
- * leases the CPU; EOPNOTSUPP: refusal says why; EBADF: not open for writing.
+ * leases the CPU; EOPNOTSUPP: refusal says why; EBADF: not open for writing; EAGAIN: the machine is
+ * about to suspend or to shut down. The first SET and the last close of all wake every CPU: hold a
+ * lease, stock will do, for as long as nothing may disturb.
  */
 struct sibidle_set {
 	__u32 size;
@@ -146,7 +148,7 @@ struct sibidle_stats {
 	__u64 since; /* out: TSC when that period began */
 	__u64 now; /* out: TSC when these figures were taken */
 	__u64 kicks; /* out: changes of mode, each of which woke the CPU once and compared
-			   * its register with the shadow
+			   * IBRS in its register with the shadow
 			   */
 	__u64 mismatches; /* out: of these, unequal (and put right); always 0 */
 	struct sibidle_cell cells[SIBIDLE_MODES][SIBIDLE_STATES_MAX];

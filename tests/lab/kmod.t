@@ -23,25 +23,27 @@ for kernel in 6.1 6.12; do
 			builds "$release" "$tmp/$release" W=1 CONFIG_WERROR=y
 		ok "$release: and without one of sparse" \
 			builds "$release" "$tmp/sparse-$release" C=2
+		# Elsewhere the kernel's own inline functions are longer.
+		counts=
+		[ $flavour != amd64 ] || counts=counts
+		/usr/bin/python3 tests/lab/paths.py "$tmp/$release/sibidle.ko" $counts >"$tmp/paths"
+		pass_on "$release" $? <"$tmp/paths"
 	done
 	release=$(scripts/headers $kernel)
 	ok "$release: the module is licensed and versioned" eval \
 		'strings -a "$tmp/$release/sibidle.ko" | grep -qx license=GPL &&
 			strings -a "$tmp/$release/sibidle.ko" | grep -qx version=0.1.0'
-	/usr/bin/python3 tests/lab/paths.py "$tmp/$release/sibidle.ko" >"$tmp/paths"
-	pass_on "$release" $? <"$tmp/paths"
 done
 
 # By hand, in a copy elsewhere, both ways.
 cp -r kmod "$tmp/copy"
 make -s -C "$tmp/copy" clean KDIR="/usr/src/linux-headers-$release" >/dev/null 2>&1
-ok "make -C kmod" make -s -C "$tmp/copy" KDIR="/usr/src/linux-headers-$release" \
-	CONFIG_DEBUG_INFO_BTF_MODULES= 
+ok "make -C kmod" make -s -C "$tmp/copy" KDIR="/usr/src/linux-headers-$release"
 ok "make -C HEADERS M=DIR modules" eval 'make -s -C "$tmp/copy" clean \
 	KDIR="/usr/src/linux-headers-$release" && make -s -C "/usr/src/linux-headers-$release" \
-	M="$tmp/copy" CONFIG_DEBUG_INFO_BTF_MODULES= modules'
+	M="$tmp/copy" modules'
 ok "make install puts the rules in their places" eval 'make -s -C "$tmp/copy" install \
-	KDIR="/usr/src/linux-headers-$release" CONFIG_DEBUG_INFO_BTF_MODULES= DEPMOD=true \
+	KDIR="/usr/src/linux-headers-$release" DEPMOD=true \
 	INSTALL_MOD_PATH="$tmp/root" DESTDIR="$tmp/root" >"$tmp/log" 2>&1 &&
 	[ -s "$tmp/root/etc/udev/rules.d/90-sibidle.rules" ] &&
 	[ -s "$tmp/root/etc/modprobe.d/sibidle.conf" ] &&
@@ -53,8 +55,7 @@ printf 'struct sibidle_stats t; struct sibidle_register r;\n' >>"$tmp/abi.c"
 ok "sibidle.h is C11, without padding" gcc -std=c11 -pedantic -Wall -Wextra -Wpadded -Werror \
 	-Ikmod -c -o /dev/null "$tmp/abi.c"
 ok "the same for 32 bits, which has the same layout" gcc -m32 -std=c11 -Wpadded -Werror -Ikmod \
-	-isystem "/usr/include/$(gcc -print-multiarch)" \
-	-fsyntax-only "$tmp/abi.c"
+	-isystem "/usr/include/$(gcc -print-multiarch)" -fsyntax-only "$tmp/abi.c"
 ok "nothing in it is Linux 6.12's alone" eval '! grep -n "KERNEL_VERSION" kmod/hook.c kmod/lease.c'
 # dkms.conf is shell, and names what is there.
 ok "dkms.conf names the module and its version" eval '(dkms_tree=/ kernel_source_dir=/ &&

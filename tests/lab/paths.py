@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the hook may execute, read off sibidle.ko as it was built.
 
-usage: paths.py sibidle.ko
+usage: paths.py sibidle.ko [counts]
 
 Walks every path through the machine code, with both directions of every static branch
 (__jump_table) and both forms of every alternative (.altinstructions), and prints TAP:
 between the two writes of IA32_SPEC_CTRL there is no return, no call and no indirect branch,
-and no way past the second write; and the longest paths are as short as promised.
+and no way past the second write; and, with "counts", the longest paths are as short as promised.
 """
 import re
 import subprocess
@@ -196,11 +196,16 @@ def main():
     dispatch = longest(code, enter, no_sample, ends_in(begin))
     print(f"# instructions an idle entry: stock {stock}, with a sample at most {sampled}; "
           f"keep and clear at most {ours} + {dispatch}")
+    if "counts" in sys.argv[2:]:
+        check_counts(stock, ours, dispatch)
+    print(f"1..{count}")
+    return failed != 0
+
+
+def check_counts(stock, ours, dispatch):
     ok(stock is not None and stock < 60, f"stock adds {stock} instructions, fewer than 60")
     ok(ours is not None and dispatch is not None and ours + dispatch < 100,
        f"keep and clear take {ours} + {dispatch} instructions, fewer than 100")
-    print(f"1..{count}")
-    return failed != 0
 
 
 def reachable_soon(code, i):
