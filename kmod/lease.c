@@ -21,7 +21,6 @@
 #include <linux/workqueue.h>
 #include <asm/tsc.h>
 
-#include "compat.h"
 #include "hook.h"
 
 /* An open file. */
