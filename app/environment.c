@@ -9,7 +9,6 @@
 #include <rte_version.h>
 
 #include "environment.h"
-#include "fwd/fwd.h"
 #include "machine.h"
 #include "result.h"
 
@@ -169,21 +168,8 @@ measured_json(const struct placement *p)
 	return list;
 }
 
-/* The choice that the forwarding thread makes, for a reader who compares two results. */
-static const char *
-measured_loop(const struct placement *p, const struct ports *ports)
-{
-	struct fwd_stream *streams[2] = { &ports->streams[0], &ports->streams[1] };
-
-	bool records = ports->options->record_core_cycles || ports->options->record_burst_stats;
-
-	return p->nb == 1 && ports->nb_streams == 2 && !records && fwd_is_pair(streams, 2)
-			? "pair"
-			: "general";
-}
-
 json_t *
-environment_json(const struct placement *p, const struct ports *ports)
+environment_json(const struct placement *p, const struct ports *ports, const struct lcore *lcores)
 {
 	struct utsname u;
 	json_t *env = json_object();
@@ -204,7 +190,8 @@ environment_json(const struct placement *p, const struct ports *ports)
 	json_object_set_new(env, "emulated", json_boolean(machine_emulated()));
 	json_object_set_new(env, "dpdk_version", json_string(rte_version()));
 	json_object_set_new(env, "dpdk_tsc_hz", json_integer((json_int_t)rte_get_tsc_hz()));
-	json_object_set_new(env, "measured_loop", json_string(measured_loop(p, ports)));
+	json_object_set_new(env, "measured_loop",
+			json_string(lcore_runs_pair_loop(&lcores[0]) ? "pair" : "general"));
 	json_object_set_new(env, "controller",
 			json_pack("{s:i, s:i}", "lcore", (int)p->main_lcore, "cpu",
 					(int)p->main_cpu));

@@ -7,6 +7,7 @@
  */
 #include <jansson.h>
 
+#include "lcore.h"
 #include "placement.h"
 #include "port.h"
 
@@ -14,6 +15,7 @@
  * The machine's state now; taken before and after the measurement. What cannot be read is null.
  * A new reference.
  */
-json_t *environment_json(const struct placement *p, const struct ports *ports);
+json_t *environment_json(
+		const struct placement *p, const struct ports *ports, const struct lcore *lcores);
 
 #endif

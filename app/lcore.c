@@ -33,6 +33,12 @@ lcore_answer(struct lcore *lc, const struct lcore_counts *counts, uint32_t asked
 	return stop;
 }
 
+bool
+lcore_runs_pair_loop(const struct lcore *lc)
+{
+	return lc->record % LCORE_RECORD_LOOPS == 0 && fwd_is_pair(lc->streams, lc->nb_streams);
+}
+
 /* The forwarding thread: copy frames while that is asked for, then the loop that is measured. */
 static int
 lcore_run(void *arg)
@@ -45,7 +51,7 @@ lcore_run(void *arg)
 		stopped = lc->mode->save_loop(lc);
 	if (stopped)
 		return 0;
-	if (lc->record % LCORE_RECORD_LOOPS == 0 && fwd_is_pair(lc->streams, lc->nb_streams))
+	if (lcore_runs_pair_loop(lc))
 		lc->mode->pair_loop(lc);
 	else
 		lc->mode->loops[lc->record % LCORE_RECORD_LOOPS](lc);

@@ -120,6 +120,9 @@ struct lcore {
  */
 bool lcore_answer(struct lcore *lc, const struct lcore_counts *counts, uint32_t asked);
 
+/* Whether lc runs its mode's loop of a pair of ports; otherwise the general one. */
+bool lcore_runs_pair_loop(const struct lcore *lc);
+
 /* Launch the forwarding thread of lc on its lcore. Returns 0, or -1 with err set. */
 int lcore_launch(struct lcore *lc, struct err *err);
 

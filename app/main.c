@@ -471,7 +471,7 @@ write_results(struct run *r, const struct err *run_err, json_t *before, struct e
 {
 	json_t *json = result_json(r, run_err);
 	json_t *environment = json_pack("{s:O, s:o}", "before", before, "after",
-			environment_json(&r->placement, &r->ports));
+			environment_json(&r->placement, &r->ports, r->lcores));
 	int rc = 0;
 
 	if (r->result != NULL)
@@ -613,7 +613,7 @@ measure(struct run *r, struct err *err)
 			return -1;
 		result_log(r->result, "EAL said: %s", r->eal_log != NULL ? r->eal_log : "");
 	}
-	before = environment_json(&r->placement, &r->ports);
+	before = environment_json(&r->placement, &r->ports, r->lcores);
 	r->experiment = (struct experiment){ .options = o,
 		.placement = &r->placement,
 		.ports = &r->ports,

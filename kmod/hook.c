@@ -501,30 +501,57 @@ void sibidle_hook_info(struct sibidle_info *info)
 	driver_put(drv);
 }
 
-int sibidle_hook_stats(struct sibidle_stats *stats)
+/*
+ * A cell, when nothing was added to it meanwhile. May sleep: in a guest the CPU that adds may itself
+ * be off its processor just then.
+ */
+static bool copy_cell(const struct hook_cpu *c, struct sibidle_cell *to,
+		      const struct sibidle_cell *from)
 {
-	struct hook_cpu *c = per_cpu_ptr(hook_cpus, stats->cpu);
-	int tries, m;
-	u32 seq, running;
+	int tries;
+	u32 seq;
 
 	for (tries = 0; tries < 1000; tries++) {
 		seq = READ_ONCE(c->seq);
 		smp_rmb();
+		data_race(memcpy(to, from, sizeof(*to)));
+		smp_rmb();
+		if (!(seq & 1) && READ_ONCE(c->seq) == seq)
+			return true;
+		if (tries < 100)
+			cpu_relax();
+		else
+			usleep_range(100, 200);
+	}
+	return false;
+}
+
+int sibidle_hook_stats(struct sibidle_stats *stats)
+{
+	struct hook_cpu *c = per_cpu_ptr(hook_cpus, stats->cpu);
+	int tries, m, i;
+	u32 seq, running;
+
+	/*
+	 * A period that ended meanwhile: once more. A CPU whose periods are shorter than the time
+	 * this takes never holds still; then such a short period may be missing.
+	 */
+	for (tries = 0; tries < 10; tries++) {
+		seq = READ_ONCE(c->seq);
+		smp_rmb();
+		for (m = 0; m < SIBIDLE_MODES; m++)
+			for (i = 0; i < CPUIDLE_STATE_MAX; i++)
+				if (!copy_cell(c, &stats->cells[m][i],
+					       &c->cells[m * CPUIDLE_STATE_MAX + i]))
+					return -EAGAIN;
 		running = READ_ONCE(c->running);
 		smp_rmb();
 		stats->since = READ_ONCE(c->since);
-		for (m = 0; m < SIBIDLE_MODES; m++)
-			data_race(memcpy(stats->cells[m], &c->cells[m * CPUIDLE_STATE_MAX],
-					 CPUIDLE_STATE_MAX * sizeof(c->cells[0])));
 		stats->now = rdtsc_ordered();
 		smp_rmb();
-		/* A period that ended or was being added meanwhile: once more. */
 		if (!(seq & 1) && READ_ONCE(c->seq) == seq)
 			break;
-		cpu_relax();
 	}
-	if (tries == 1000)
-		return -EAGAIN;
 	stats->idle_mode = running == SIBIDLE_AWAKE ? 0 : running / CPUIDLE_STATE_MAX;
 	stats->idle_state = running == SIBIDLE_AWAKE ? running : running % CPUIDLE_STATE_MAX;
 	stats->mode = READ_ONCE(c->mode);

@@ -42,7 +42,7 @@ enum sibidle_refusal sibidle_hook_refusal(int cpu, enum sibidle_mode mode);
 /* Fill driver, states, flags and refusals. Same locks. */
 void sibidle_hook_info(struct sibidle_info *info);
 
-/* Fill what the hook counts of stats->cpu, a possible CPU. -EAGAIN if it never holds still. */
+/* Fill what the hook counts of stats->cpu, a possible CPU. -EAGAIN if it does not hold still. May sleep. */
 int sibidle_hook_stats(struct sibidle_stats *stats);
 
 /* Read register and shadow on a CPU. -ENXIO if it is off line, -EOPNOTSUPP without a register. */

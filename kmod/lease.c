@@ -75,15 +75,19 @@ static void let_go(struct slot *s, enum sibidle_end why)
 	s->ended = why;
 }
 
-static void let_all_go(enum sibidle_end why)
+static void let_all_go(enum sibidle_end why, const char *event)
 {
-	unsigned int cpu;
+	unsigned int cpu, n = 0;
 
 	leases_lock();
 	closed = true;
-	for_each_possible_cpu(cpu)
+	for_each_possible_cpu(cpu) {
+		n += slots[cpu].owner != NULL;
 		let_go(&slots[cpu], why);
+	}
 	leases_unlock();
+	if (n)
+		pr_info("%u CPUs given back: the machine %s\n", n, event);
 }
 
 static void expired(struct work_struct *work)
@@ -446,7 +450,7 @@ static int cpu_offline_callback(unsigned int cpu)
 static int pm_callback(struct notifier_block *nb, unsigned long event, void *unused)
 {
 	if (event == PM_SUSPEND_PREPARE || event == PM_HIBERNATION_PREPARE)
-		let_all_go(SIBIDLE_SUSPEND);
+		let_all_go(SIBIDLE_SUSPEND, "suspends");
 	if (event == PM_POST_SUSPEND || event == PM_POST_HIBERNATION || event == PM_POST_RESTORE) {
 		leases_lock();
 		closed = false;
@@ -457,7 +461,7 @@ static int pm_callback(struct notifier_block *nb, unsigned long event, void *unu
 
 static int reboot_callback(struct notifier_block *nb, unsigned long event, void *unused)
 {
-	let_all_go(SIBIDLE_REBOOT);
+	let_all_go(SIBIDLE_REBOOT, "shuts down");
 	return NOTIFY_DONE;
 }
 

@@ -20,7 +20,7 @@
 #define SIBIDLE_DEVICE "/dev/sibidle"
 
 #define SIBIDLE_STATES_MAX 10 /* the kernel's CPUIDLE_STATE_MAX */
-#define SIBIDLE_VALUES_MAX 4 /* distinct register values kept a (mode, state) */
+#define SIBIDLE_VALUES_MAX 8 /* distinct register values kept a (mode, state): IBRS, STIBP, SSBD */
 #define SIBIDLE_NAME_LEN   16 /* the kernel's CPUIDLE_NAME_LEN, final NUL included */
 #define SIBIDLE_SYMBOL_LEN 48 /* final NUL included; longer names are cut */
 #define SIBIDLE_TTL_MAX_MS 86400000U /* a day */

@@ -3,46 +3,50 @@
 #
 # For the tests in this directory: what has to be built for an emulated machine, and its TAP
 # passed on. Source it from the top of the source tree; BUILD is the build directory.
-set -u
+. tests/tap.sh
 BUILD=${BUILD:-build}
 
-bail() {
-	echo "Bail out! $1"
-	exit 1
-}
+# Variants of our module for tests, and the patches that make them.
+declare -A variants=(
+	[qemu]=qemu-mwait
+	[naive]="qemu-mwait naive-unload"
+	[leak]="qemu-mwait leak"
+	[norestore]=no-restore
+)
 
-# lab_modules HEADERS OUT: our module, the test modules and the test program, for OUT/image.
+# lab_modules HEADERS OUT VARIANT...: our module, the test modules and the test program, for
+# OUT/image.
 lab_modules() {
-	local headers=$1 out=$2
-	mkdir -p "$out"
-	{
-		scripts/kmod --headers "$headers" --out "$out/ours" &&
-			scripts/kmod --headers "$headers" --source tests/lab/modules \
-				--out "$out/test" KMOD="$PWD/kmod" &&
-			scripts/kmod --headers "$headers" --patch tests/lab/qemu-mwait.patch \
-				--out "$out/qemu" &&
-			scripts/kmod --headers "$headers" --patch tests/lab/qemu-mwait.patch \
-				--patch tests/lab/naive-unload.patch --out "$out/naive"
-	} >"$out/build.log" 2>&1 || { sed 's/^/# /' "$out/build.log"; bail "no modules by $headers"; }
+	local headers=$1 out=$2 variant patch options
+	shift 2
 	rm -rf "$out/image"
 	mkdir -p "$out/image"
-	cp "$out"/test/*.ko "$out/image/"
-	cp "$out/qemu/sibidle.ko" "$out/image/sibidle-qemu.ko"
-	cp "$out/naive/sibidle.ko" "$out/image/sibidle-naive.ko"
-	gcc -std=gnu11 -Wall -Wextra -Werror -O2 -static -pthread -Ikmod tests/lab/sibidle_test.c \
-		-o "$out/image/sibidle_test" || bail "the test program does not build"
+	(
+		scripts/kmod --headers "$headers" --out "$out/ours" || exit
+		scripts/kmod --headers "$headers" --source tests/lab/modules --out "$out/test" \
+			KMOD="$PWD/kmod" || exit
+		cp "$out"/test/*.ko "$out/image/" || exit
+		for variant in "$@"; do
+			options=()
+			for patch in ${variants[$variant]}; do
+				options+=(--patch "tests/lab/$patch.patch")
+			done
+			scripts/kmod --headers "$headers" --out "$out/$variant" "${options[@]}" || exit
+			cp "$out/$variant/sibidle.ko" "$out/image/sibidle-$variant.ko" || exit
+		done
+		gcc -std=gnu11 -Wall -Wextra -Werror -O2 -static -pthread -Ikmod \
+			tests/lab/sibidle_test.c -o "$out/image/sibidle_test"
+	) >"$out/build.log" 2>&1 || { sed 's/^/# /' "$out/build.log"; bail "no modules by $headers"; }
 }
 
-# lab_kernel SERIES: install its headers and build by them; sets release and image. Tests run side
-# by side, so each builds for itself.
+# lab_kernel SERIES VARIANT...: install its headers and build by them; sets release and image. Tests
+# run side by side, so each builds for itself.
 lab_kernel() {
 	release=$(scripts/headers "$1") || bail "no headers of $1"
 	image=$BUILD/lab/$(basename "$0" .t)/$release/image
-	lab_modules "/usr/src/linux-headers-$release" "${image%/image}"
+	shift
+	lab_modules "/usr/src/linux-headers-$release" "${image%/image}" "$@"
 }
-
-n=0
-failed=0
 
 # pass_on TITLE EXIT-CODE: TAP of a machine on stdin, renumbered; its end is one more test.
 pass_on() {
@@ -62,32 +66,24 @@ pass_on() {
 	ok "$1: ran to its end, without a complaint" [ "$2" -eq 0 -a -n "$seen" ]
 }
 
-# ok TEXT CONDITION...
-ok() {
-	local text=$1
+# machine EMULATOR OPTIONS OF scripts/lab... -- COMMAND...: run it; sets rc, log, out and err.
+# 15 minutes unless LIMIT says otherwise.
+runs=0
+machine() {
+	local emulator=$1
 	shift
-	n=$((n + 1))
-	if "$@"; then
-		echo "ok $n - $text"
-	else
-		echo "not ok $n - $text"
-		failed=$((failed + 1))
-	fi
-}
-
-# lab TITLE EMULATOR OPTIONS OF scripts/lab... -- COMMAND...: run it, pass its TAP on.
-lab() {
-	local title=$1 rc
-	shift
-	scripts/lab "$1" --module "${image%/image}/ours/sibidle.ko" --modules "$image" "${@:2}" \
-		>"$BUILD/lab/$1.out" 2>"$BUILD/lab/$1.err"
+	runs=$((runs + 1))
+	log=$BUILD/lab/$(basename "$0" .t)-$runs.log out=${log%.log}.out err=${log%.log}.err
+	scripts/lab "$emulator" --module "${image%/image}/ours/sibidle.ko" --modules "$image" \
+		--build "$BUILD" --log "$log" --timeout "${LIMIT:-900}" "$@" >"$out" 2>"$err"
 	rc=$?
-	[ $rc -eq 0 ] || sed 's/^/# /' "$BUILD/lab/$1.err"
-	pass_on "$title" $rc <"$BUILD/lab/$1.out"
 }
 
-end_tests() {
-	echo "1..$n"
-	[ "$failed" -eq 0 ]
-	exit
+# lab TITLE ARGUMENTS OF machine...: run it, pass its TAP on.
+lab() {
+	local title=$1
+	shift
+	machine "$@"
+	[ $rc -eq 0 ] || sed 's/^/# /' "$err"
+	pass_on "$title" $rc <"$out"
 }

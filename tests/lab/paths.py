@@ -31,6 +31,7 @@ class Instruction:
             self.word = (text.split() + ["", ""])[1]
         self.calls = None  # symbol that a relocation names
         self.next = []
+        self.instead = []  # what an alternative puts there
 
 
 def disassemble(section):
@@ -102,18 +103,22 @@ def link(code):
     for (_, where, at), (_, _, target) in zip(entries[0::3], entries[1::3]):
         if where == TEXT and at in code:
             code[at].next += [target, after[at]]
-    # Alternatives: the original, the replacement; a replacement that jumps is another way.
+    # Alternatives: the original, the replacement; a replacement that jumps is another way, and
+    # what else is in it may run too.
     entries = [e for e in relocations(".altinstructions")]
-    other = {}
-    if entries:
-        other, _ = disassemble(".altinstr_replacement")
+    other = disassemble(".altinstr_replacement")[0] if entries else {}
+    begins = sorted({at for _, _, at in entries[1::2]})
     for (_, where, at), (_, _, instead) in zip(entries[0::2], entries[1::2]):
         if where != TEXT or at not in code:
             continue
+        end = min([b for b in begins if b > instead], default=max(other, default=0) + 1)
+        new = [other[o] for o in sorted(other) if instead <= o < end]
         code[at].next.append(after[at])
-        new = other.get(instead)
-        if new and new.word == "jmp" and new.calls and new.calls.startswith(TEXT):
-            code[at].next.append(int(re.search(r"\+0x([0-9a-f]+)$", new.calls)[1], 16) + 4)
+        for i in new:
+            if i.word == "jmp" and i.calls and i.calls.startswith(TEXT):
+                code[at].next.append(int(re.search(r"\+0x([0-9a-f]+)$", i.calls)[1], 16) + 4)
+            else:
+                code[at].instead.append(i)
     for i in code.values():
         i.next = sorted({n for n in i.next if n in code})
 
@@ -130,13 +135,27 @@ def reach(code, start, stop):
     return [code[a] for a in sorted(seen)]
 
 
+def leads_to(code, goal):
+    """Addresses from which a path leads to goal."""
+    seen, grew = {goal}, True
+    while grew:
+        more = {a for a in code if a not in seen and seen & set(code[a].next)}
+        seen |= more
+        grew = bool(more)
+    return seen
+
+
 def longest(code, start, avoid, end=None):
-    """Most instructions from start to an end of the function, no loop, none to avoid."""
-    known = {}
+    """Most instructions from start to an end of the function, none to avoid; None if there is no
+    such path, or a loop on one, which would have no longest."""
     end = end or (lambda i: is_return(i) or leaves(i))
+    known, loops = {}, []
 
     def go(at, path):
-        if at in path or avoid(code[at]):
+        if avoid(code[at]):
+            return None
+        if at in path:
+            loops.append(at)
             return None
         if at not in known:
             i = code[at]
@@ -144,7 +163,8 @@ def longest(code, start, avoid, end=None):
             known[at] = 1 + max(ways) if ways else (1 if end(i) else None)
         return known[at]
 
-    return go(start, frozenset())
+    length = go(start, frozenset())
+    return None if loops else length
 
 
 count = failed = 0
@@ -170,31 +190,30 @@ def main():
     first = min(writes, key=lambda w: len(reach(code, begin, lambda i, w=w: i.address == w)))
     second = [w for w in writes if w != first][0]
     # "mode is clear" is looked at once more before the second write: the way around it is not
-    # one that a CPU in clear can take, so what follows it is not "between".
-    between = reach(code, first, lambda i: i.address == second)
-    way_out = [i for i in between if is_return(i) or leaves(i)]
-    tests = [i for i in between if i.next and second in reachable_soon(code, i)]
-    inside = reach(code, first, lambda i: i.address == second or
-                   any(i.address == t.address for t in tests))
-    bad = [i for i in inside if is_return(i) or is_call(i) or is_indirect(i) or leaves(i)]
-    for i in bad:
+    # one that a CPU in clear can take. It has to be the only way out.
+    between = [i for i in reach(code, first, lambda i: i.address == second)]
+    back = leads_to(code, second)
+    inside = [i for i in between if i.address in back]
+    outs = [i for i in inside if any(n not in back for n in i.next)]
+    run = inside + [new for i in inside for new in i.instead]
+    bad = [i for i in run if is_return(i) or is_call(i) or is_indirect(i) or leaves(i)]
+    for i in bad + (outs if len(outs) != 1 else []):
         print(f"# {i.address:x}: {i.text} {i.calls or ''}")
     ok(len(inside) > 5 and any(i.word == "mwait" for i in inside) and not bad,
        f"no return, call or indirect branch among the {len(inside)} instructions between the writes")
-    ok(len(tests) == 1 and len(way_out) > 0, "one test of the mode leads to the second write")
-    off = [i for i in inside if i.word in ("sti", "popf", "popfq")]
-    ok(not off, "interrupts stay off between them")
-    ok(any(i.word == MSR_WRITE for i in inside) is False, "nothing else is written")
+    ok(len(outs) == 1 and outs[0].word.startswith("j"),
+       "one branch, that on the mode, leads around the second write")
+    ok(not [i for i in run if i.word in ("sti", "popf", "popfq")], "interrupts stay off between them")
+    ok(not [i for i in run if i.word == MSR_WRITE], "nothing else is written")
 
     no_sample = lambda i: i.word == MSR_READ  # noqa: E731
     enter = functions["hook_enter"]
     driver = functions["sleep_as_driver"]
     ends_in = lambda f: lambda i: i.word == "jmp" and f in i.next  # noqa: E731
     stock = longest(code, enter, no_sample, ends_in(driver)) + longest(code, driver, no_sample)
-    sampled = longest(code, driver, lambda i: False)
     ours = longest(code, begin, no_sample)
     dispatch = longest(code, enter, no_sample, ends_in(begin))
-    print(f"# instructions an idle entry: stock {stock}, with a sample at most {sampled}; "
+    print(f"# instructions an idle entry: stock {stock}; "
           f"keep and clear at most {ours} + {dispatch}")
     if "counts" in sys.argv[2:]:
         check_counts(stock, ours, dispatch)
@@ -206,21 +225,6 @@ def check_counts(stock, ours, dispatch):
     ok(stock is not None and stock < 60, f"stock adds {stock} instructions, fewer than 60")
     ok(ours is not None and dispatch is not None and ours + dispatch < 100,
        f"keep and clear take {ours} + {dispatch} instructions, fewer than 100")
-
-
-def reachable_soon(code, i):
-    """What a conditional branch leads to within the few instructions that load the value."""
-    if not i.word.startswith("j") or i.word == "jmp":
-        return set()
-    seen = set()
-    for n in i.next:
-        at = n
-        for _ in range(8):
-            seen.add(at)
-            if len(code[at].next) != 1:
-                break
-            at = code[at].next[0]
-    return seen
 
 
 sys.exit(main())

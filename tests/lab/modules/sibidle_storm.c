@@ -138,6 +138,17 @@ static long start_timer(void *unused)
 	return 0;
 }
 
+static void unwatch(void)
+{
+	unsigned int i;
+
+	hrtimer_cancel(&timer);
+	for (i = 0; i < ARRAY_SIZE(points); i++)
+		if (found[i])
+			tracepoint_probe_unregister(found[i], handler_entered, NULL);
+	tracepoint_synchronize_unregister();
+}
+
 static int __init storm_init(void)
 {
 	unsigned int i;
@@ -150,19 +161,17 @@ static int __init storm_init(void)
 			pr_warn("storm: no tracepoint %s\n", points[i]);
 	work_on_cpu(cpu, start_timer, NULL);
 	sender = kthread_run(send, NULL, "sibidle_storm");
-	return PTR_ERR_OR_ZERO(sender);
+	if (IS_ERR(sender)) {
+		unwatch();
+		return PTR_ERR(sender);
+	}
+	return 0;
 }
 
 static void __exit storm_exit(void)
 {
-	unsigned int i;
-
 	kthread_stop(sender);
-	hrtimer_cancel(&timer);
-	for (i = 0; i < ARRAY_SIZE(points); i++)
-		if (found[i])
-			tracepoint_probe_unregister(found[i], handler_entered, NULL);
-	tracepoint_synchronize_unregister();
+	unwatch();
 }
 
 module_init(storm_init);

@@ -2,8 +2,9 @@
 /*
  * An idle driver to hook where the emulator has none. Its states differ in what they do with
  * interrupts: OFF sleeps with them off, ON takes them inside its callback, LEAK takes them and
- * comes back with them on, as haltpoll may. LEAK starts disabled: Linux from 6.3 on warns of it
- * unless something like our hook turns interrupts off again.
+ * comes back with them on, as haltpoll may, HLT is ON under the name of intel_idle's callback in
+ * guests without MWAIT, so that it has no modes. The last two start disabled; Linux from 6.3 on
+ * warns of LEAK unless something like our hook turns interrupts off again.
  */
 #include <linux/cpuidle.h>
 #include <linux/module.h>
@@ -45,6 +46,12 @@ static __cpuidle int enter_on(struct cpuidle_device *dev, struct cpuidle_driver 
 	return index;
 }
 
+static __cpuidle int intel_idle_hlt_test(struct cpuidle_device *dev, struct cpuidle_driver *drv,
+					 int index)
+{
+	return enter_on(dev, drv, index);
+}
+
 /* The flags carry an MWAIT hint as intel_idle's do, in bits 24 to 31, for keep and clear. */
 static struct cpuidle_driver driver = {
 	.owner = THIS_MODULE,
@@ -73,9 +80,17 @@ static struct cpuidle_driver driver = {
 			.target_residency = 100,
 			.enter = enter_leak,
 		},
+		{
+			.name = "HLT",
+			.desc = "no MWAIT",
+			.flags = CPUIDLE_FLAG_OFF | BIT(14),
+			.exit_latency = 100,
+			.target_residency = 200,
+			.enter = intel_idle_hlt_test,
+		},
 	},
 	.safe_state_index = 0,
-	.state_count = 4,
+	.state_count = 5,
 };
 
 /*
