@@ -615,6 +615,8 @@ grown(const struct slab *before, size_t nb, const struct slab *after, size_t na,
 	return worst;
 }
 
+static bool quarantine; /* KASAN keeps what was freed for a while */
+
 /* No cache grew as if each of so many cycles had lost an object, a quarter left for the kernel. */
 static void
 no_leak(const struct slab *before, size_t nb, const struct slab *after, size_t na,
@@ -623,8 +625,9 @@ no_leak(const struct slab *before, size_t nb, const struct slab *after, size_t n
 	const char *name;
 	unsigned long most = grown(before, nb, after, na, &name);
 
-	ok(most < cycles * 3 / 4, "no leak in %lu cycles: %s grew most, by %lu objects", cycles,
-			name, most);
+	ok(most < cycles * 3 / 4 || quarantine,
+			"no leak in %lu cycles: %s grew most, by %lu objects%s", cycles, name, most,
+			quarantine ? " # SKIP KASAN keeps what was freed" : "");
 }
 
 /* A line of /proc/meminfo, KiB. */
@@ -735,7 +738,7 @@ plug_cpu(struct waker *p, bool on)
 
 /* Cycles under idle load, with the last CPU going off and on line. */
 static void
-test_cycles(const char *module, unsigned long n)
+test_cycles(const char *module, const char *driver, unsigned long n)
 {
 	static struct slab before[512], after[512];
 	unsigned int count = cpus(), toggles = 0;
@@ -745,7 +748,7 @@ test_cycles(const char *module, unsigned long n)
 	size_t slabs_before = 0, slabs_after;
 	int rc = 0;
 
-	must_load("/lib/lab/sibidle_testdrv.ko", "name=intel_idle");
+	must_load("/lib/lab/sibidle_testdrv.ko", driver);
 	snprintf(references, sizeof(references), "%s", get("/sys/module/sibidle_testdrv/refcnt"));
 	/* Some CPUs enter idle all the time, some sleep for longer than the module takes to go. */
 	wakers_start(w, 0, count / 2, 1000);
@@ -1235,8 +1238,8 @@ alternate(int fd, unsigned int cpu, unsigned int a, unsigned int b, unsigned lon
 
 /*
  * One wake-up of the CPU a toggle, none of others, none without a change. "sleeps": idle CPUs stay
- * in one period until something wakes them, so their periods count too; an eighth is left for what
- * else the kernel does.
+ * in one period until something wakes them, so their periods count too; a quarter is left for what
+ * else the kernel does, in which a second wake-up a toggle would not fit.
  */
 static void
 test_wakeups(unsigned int cpu, unsigned int mode, unsigned long toggles, bool sleeps)
@@ -1261,11 +1264,11 @@ test_wakeups(unsigned int cpu, unsigned int mode, unsigned long toggles, bool sl
 		if (c == 0)
 			continue;
 		if (sleeps)
-			ok(llabs(periods) <= (int64_t)toggles / 8,
+			ok(llabs(periods) <= (int64_t)toggles / 4,
 					"its idle periods say so too: %llu ended, %llu without toggles",
 					(unsigned long long)toggled[c].periods,
 					(unsigned long long)quiet[c].periods);
-		ok(ipis <= (int64_t)(wanted + toggles / 8),
+		ok(ipis <= (int64_t)(wanted + toggles / 4),
 				"and its IPIs: %llu, %llu without toggles",
 				(unsigned long long)toggled[c].ipis,
 				(unsigned long long)quiet[c].ipis);
@@ -1287,8 +1290,12 @@ test_not_restored(unsigned int cpu)
 		give_up("SET");
 	pause_ms(100);
 	ok(!restored(fd, cpu), "the control: a hook that leaves IBRS clear is found out");
-	if (set(fd, cpu, SIBIDLE_STOCK) != 0) /* which puts it right */
-		give_up("SET");
+	/* Each change puts it right, unless the driver's own callback did before. */
+	for (int tries = 0; tries < 50 && stats(fd, cpu).mismatches == 0; tries++) {
+		pause_ms(5);
+		if (set(fd, cpu, tries % 2 == 0 ? SIBIDLE_KEEP : SIBIDLE_CLEAR) != 0)
+			give_up("SET");
+	}
 	ok(stats(fd, cpu).mismatches > 0, "and counted as a mismatch");
 	close(fd);
 	if (unload("sibidle") != 0)
@@ -1361,20 +1368,20 @@ test_driver(unsigned long toggles)
 	int fd = device(O_RDWR);
 
 	ok(refused(fd, 1, SIBIDLE_CLEAR, SIBIDLE_NO_DRIVER), "clear is refused without a driver");
-	must_load("/lib/lab/sibidle_testdrv.ko", "");
+	must_load("/lib/lab/sibidle_testdrv.ko", "ecx=1");
 	ok(refused(fd, 1, SIBIDLE_CLEAR, SIBIDLE_OTHER_DRIVER),
 			"clear is refused with a driver that is not intel_idle");
 	close(fd);
 	if (unload_driver() != 0)
 		give_up("the test driver does not unload");
-	must_load("/lib/lab/sibidle_testdrv.ko", "name=intel_idle");
+	must_load("/lib/lab/sibidle_testdrv.ko", "name=intel_idle ecx=1");
 	test_proof(1, 60);
 	test_storm(1, toggles);
 	test_interrupts_off(1, 2);
 	/* The module that is shipped, with nothing patched. */
 	if (unload("sibidle") != 0 || unload_driver() != 0)
 		give_up("the modules do not unload");
-	test_cycles(OURS, 20);
+	test_cycles(OURS, "name=intel_idle ecx=1", 20);
 }
 
 /* Why there is no kernel IBRS to clear. */
@@ -1434,6 +1441,7 @@ main(int argc, char **argv)
 	unsigned long n = argc > 2 ? strtoul(argv[2], NULL, 0) : 0;
 
 	if (strcmp(what, "qemu") == 0) {
+		quarantine = argc > 4;
 		test_refusals();
 		test_counting();
 		if (unload("sibidle") != 0)
@@ -1453,10 +1461,10 @@ main(int argc, char **argv)
 		if (unload("sibidle") != 0 || unload_driver() != 0)
 			give_up("the modules do not unload");
 		test_leak_is_seen("/lib/lab/sibidle-leak.ko");
-		test_cycles("/lib/lab/sibidle-qemu.ko", n);
+		test_cycles("/lib/lab/sibidle-qemu.ko", "name=intel_idle", n);
 	} else if (strcmp(what, "cycles") == 0 && argc == 4) {
 		unload("sibidle");
-		test_cycles(argv[3], n);
+		test_cycles(argv[3], "name=intel_idle", n);
 	} else if (strcmp(what, "bochs") == 0) {
 		test_states();
 		test_proof(1, 60);
@@ -1478,7 +1486,7 @@ main(int argc, char **argv)
 		test_other_cpu();
 	} else {
 		fprintf(stderr,
-				"usage: sibidle_test qemu CYCLES [CALLS] | cycles CYCLES MODULE | bochs TOGGLES |\n"
+				"usage: sibidle_test qemu CYCLES [CALLS [quarantine]] | cycles CYCLES MODULE | bochs TOGGLES |\n"
 				"       driver TOGGLES | ibrs_off | eibrs | no_mitigation | other_cpu\n");
 		return 2;
 	}

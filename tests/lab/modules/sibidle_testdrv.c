@@ -17,16 +17,20 @@ static char *name = "sibidle_testdrv";
 module_param(name, charp, 0444);
 MODULE_PARM_DESC(name, "name of the driver; with intel_idle its states have all modes");
 
+static unsigned int ecx;
+module_param(ecx, uint, 0444);
+MODULE_PARM_DESC(ecx, "of MWAIT; 1: masked interrupts wake it");
+
 /*
- * MWAIT with interrupts off. QEMU's MWAIT takes no ECX and returns at once, so the idle loop
- * spins through the driver there.
+ * MWAIT with interrupts off. QEMU's takes no ECX and returns at once, so the idle loop spins through
+ * the driver there; elsewhere only ECX 1 lets interrupts wake it.
  */
 static __cpuidle int enter_off(struct cpuidle_device *dev, struct cpuidle_driver *drv, int index)
 {
 	if (!current_set_polling_and_test()) {
 		__monitor(&current_thread_info()->flags, 0, 0);
 		if (!need_resched())
-			__mwait(0, 0);
+			__mwait(0, ecx);
 	}
 	current_clr_polling();
 	return index;
