@@ -11,8 +11,7 @@
 #include "environment.h"
 #include "machine.h"
 #include "result.h"
-
-#define SYS_CPU "/sys/devices/system/cpu/"
+#include "sysroot.h"
 
 /* Files of one line each: where in the object, and where in the kernel. */
 static const struct {
@@ -173,7 +172,7 @@ environment_json(const struct placement *p, const struct ports *ports, const str
 {
 	struct utsname u;
 	json_t *env = json_object();
-	const char *hypervisor = machine_hypervisor();
+	const char *hypervisor = sys_hypervisor();
 
 	if (uname(&u) == 0)
 		json_object_set_new(env, "kernel",
@@ -187,7 +186,7 @@ environment_json(const struct placement *p, const struct ports *ports, const str
 	json_object_set_new(env, "hugepages", hugepages_json());
 	json_object_set_new(env, "hypervisor",
 			hypervisor[0] != '\0' ? json_string(hypervisor) : json_null());
-	json_object_set_new(env, "emulated", json_boolean(machine_emulated()));
+	json_object_set_new(env, "emulated", json_boolean(sys_emulated()));
 	json_object_set_new(env, "dpdk_version", json_string(rte_version()));
 	json_object_set_new(env, "dpdk_tsc_hz", json_integer((json_int_t)rte_get_tsc_hz()));
 	json_object_set_new(env, "measured_loop",

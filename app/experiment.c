@@ -11,8 +11,10 @@
 #include "fwd/fwd.h"
 #include "machine.h"
 #include "pmu.h"
+#include "sibling.h"
 #include "stop.h"
 #include "warn.h"
+#include "sysroot.h"
 
 #define CALIBRATE_S 0.2 /* shortest base of the TSC calibration: 0.3 ppm */
 #define DPDK_ROUNDING_HZ 5.1e6 /* DPDK rounds its calibration to 10 MHz */
@@ -23,7 +25,26 @@ struct edge {
 	struct machine_counts machine;
 	struct port_counts ports;
 	struct pmu_counts pmu;
+	struct sibling_counts sibling;
 };
+
+/*
+ * The sibling is woken at every edge, in every scenario, so that what it slept is counted; not where
+ * that would disturb another measured CPU or is needless.
+ */
+static void
+read_sibling(const struct experiment *x, unsigned int i, struct sibling_counts *counts)
+{
+	const struct placement *p = x->placement;
+	int sibling = p->at[i].sibling;
+
+	if (sibling >= 0)
+		sibling_read(x->control, (unsigned int)sibling,
+				!hwloc_bitmap_isset(p->measured, (unsigned int)sibling) &&
+						!hwloc_bitmap_isset(p->main_cpus,
+								(unsigned int)sibling),
+				counts);
+}
 
 /* Take an edge of all lcores, and read what the machine counted up to then. */
 static int
@@ -41,6 +62,7 @@ take_edges(struct experiment *x, struct edge *edges, struct err *err)
 		machine_read(&edges[i].machine, x->placement->at[i].cpu, atomic_load(&lc->tid),
 				x->placement->main_cpu);
 		ports_counts(x->ports, x->lcores, i, &edges[i].ports);
+		read_sibling(x, i, &edges[i].sibling);
 	}
 	return 0;
 }
@@ -82,7 +104,7 @@ frequency_change(const struct machine_counts *now, const struct machine_counts *
 /* What each cause is judged by, in the units of its bound; NAN: unknown, so no taint. */
 static void
 taint_values(const struct result_window *w, const struct edge *now, const struct edge *before,
-		double *value)
+		double sibling_wrong, double *value)
 {
 	const struct fwd_mode *mode = fwd_mode_find(w->mode);
 	double seconds = 1e-9 * (double)w->duration_ns;
@@ -99,6 +121,7 @@ taint_values(const struct result_window *w, const struct edge *now, const struct
 	value[TAINT_MISSED] = known(w->rx_missed);
 	value[TAINT_NOMBUF] = known(w->rx_nombuf);
 	value[TAINT_FREQ] = frequency_change(&now->machine, &before->machine);
+	value[TAINT_STATE] = sibling_wrong;
 }
 
 static void
@@ -112,11 +135,11 @@ add_taint(struct result_window *w, enum taint cause)
 
 static void
 set_taint(const struct experiment *x, struct result_window *w, const struct edge *now,
-		const struct edge *before, bool controller)
+		const struct edge *before, double sibling_wrong, bool controller)
 {
 	double value[TAINT_MAX];
 
-	taint_values(w, now, before, value);
+	taint_values(w, now, before, sibling_wrong, value);
 	w->tainted = 0;
 	for (unsigned int t = 0; t < TAINT_MAX; t++)
 		if (value[t] > x->options->taint_bound[t]) {
@@ -166,6 +189,26 @@ fill_counts(struct result_window *w, const struct edge *now, const struct edge *
 }
 
 static void
+fill_sibling(const struct experiment *x, struct result_window *w, const struct edge *now,
+		const struct edge *before, double *wrong)
+{
+	struct sibling_use use;
+
+	*wrong = NAN;
+	if (w->sibling_cpu == RESULT_UNKNOWN)
+		return;
+	sibling_compare(x->control, (unsigned int)w->sibling_cpu, &before->sibling, &now->sibling,
+			w->duration_ns, &use);
+	if (use.entries != UINT64_MAX) {
+		w->sibling_idle_entries = use.entries;
+		w->sibling_idle_ns = use.idle_ns;
+	}
+	snprintf(w->sibling_state, sizeof(w->sibling_state), "%s", use.state);
+	snprintf(w->sibling_spec_ctrl, sizeof(w->sibling_spec_ctrl), "%s", use.spec_ctrl);
+	*wrong = use.wrong;
+}
+
+static void
 fill_setting(const struct experiment *x, struct result_window *w, unsigned int lcore,
 		uint32_t number)
 {
@@ -175,7 +218,7 @@ fill_setting(const struct experiment *x, struct result_window *w, unsigned int l
 	result_window_init(w);
 	snprintf(w->run_id, sizeof(w->run_id), "%s", x->run_id);
 	snprintf(w->host, sizeof(w->host), "%s", x->host);
-	snprintf(w->scenario, sizeof(w->scenario), "%s", o->scenario);
+	snprintf(w->scenario, sizeof(w->scenario), "%s", o->scenario.text);
 	snprintf(w->mode, sizeof(w->mode), "%s", o->mode->name);
 	snprintf(w->source, sizeof(w->source), "%s", o->source_text);
 	snprintf(w->relation, sizeof(w->relation), "%s", relation_word(at->relation));
@@ -190,7 +233,7 @@ fill_setting(const struct experiment *x, struct result_window *w, unsigned int l
 	if (at->sibling >= 0)
 		w->sibling_cpu = (uint64_t)at->sibling;
 	w->tsc_hz = x->tsc_hz;
-	w->emulated = machine_emulated() ? 1 : 0;
+	w->emulated = sys_emulated() ? 1 : 0;
 }
 
 static int
@@ -202,11 +245,13 @@ hand_over(struct experiment *x, const struct edge *before, const struct edge *no
 	for (unsigned int i = 0; i < x->nb_lcores; i++) {
 		uint64_t bursts[LCORE_BURST_MAX + 1];
 		struct result_window w;
+		double wrong;
 
 		fill_setting(x, &w, i, number);
 		snprintf(w.utc_start, sizeof(w.utc_start), "%s", utc_start);
 		fill_counts(&w, &now[i], &before[i], counts_sent, x->options->record_core_cycles);
-		set_taint(x, &w, &now[i], &before[i], x->placement->at[i].controller);
+		fill_sibling(x, &w, &now[i], &before[i], &wrong);
+		set_taint(x, &w, &now[i], &before[i], wrong, x->placement->at[i].controller);
 		for (unsigned int b = 0; b <= LCORE_BURST_MAX; b++)
 			bursts[b] = now[i].loop.bursts[b] - before[i].loop.bursts[b];
 		if (x->row(x->row_arg, &w, x->options->record_burst_stats ? bursts : NULL, err) !=

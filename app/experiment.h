@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "control.h"
 #include "err.h"
 #include "lcore.h"
 #include "options.h"
@@ -29,6 +30,7 @@ struct experiment {
 	struct ports *ports;
 	struct lcore *lcores;
 	unsigned int nb_lcores;
+	const struct control *control; /* of the sibling; one that never began for as-is */
 	struct lcore_clock started; /* read at program start, to calibrate the TSC */
 	uint32_t pkt_len; /* bytes for the rows; 0: unknown */
 	const char *run_id;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,11 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
 #include "machine.h"
+#include "sysroot.h"
 
 #define MSR_SMI_COUNT 0x34 /* Intel SDM volume 4 */
 #define CPU_DIR "/sys/devices/system/cpu/cpu%u/"
@@ -157,7 +153,7 @@ read_smi(unsigned int quiet_cpu)
 	uint64_t value = MACHINE_UNKNOWN;
 	int fd;
 
-	if (machine_hypervisor()[0] != '\0')
+	if (sys_hypervisor()[0] != '\0')
 		return MACHINE_UNKNOWN;
 	snprintf(path, sizeof(path), "/dev/cpu/%u/msr", quiet_cpu);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -202,47 +198,4 @@ machine_tick_hz(void)
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &ts) != 0 || ts.tv_nsec == 0)
 		return 1000;
 	return 1e9 / (double)ts.tv_nsec;
-}
-
-#if defined(__x86_64__)
-const char *
-machine_hypervisor(void)
-{
-	static char name[13];
-	static bool read;
-	uint32_t a, b, c, d;
-
-	if (read)
-		return name;
-	read = true;
-	__cpuid(1, a, b, c, d);
-	if ((c & (1u << 31)) == 0) /* Intel SDM: reserved for hypervisors to set */
-		return name;
-	__cpuid(0x40000000, a, b, c, d);
-	memcpy(name, &b, 4);
-	memcpy(name + 4, &c, 4);
-	memcpy(name + 8, &d, 4);
-	for (char *at = name; *at != '\0'; at++)
-		if (!isprint((unsigned char)*at))
-			*at = '?';
-	return name;
-}
-#else
-const char *
-machine_hypervisor(void)
-{
-	return "";
-}
-#endif
-
-bool
-machine_emulated(void)
-{
-	char vendor[64];
-
-	/* Old firmware of KVM guests calls itself Bochs as well. */
-	if (machine_hypervisor()[0] != '\0')
-		return strcmp(machine_hypervisor(), "TCGTCGTCGTCG") == 0;
-	machine_file("/sys/class/dmi/id/bios_vendor", vendor, sizeof(vendor));
-	return strstr(vendor, "Bochs") != NULL;
 }

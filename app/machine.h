@@ -34,15 +34,6 @@ void machine_read(struct machine_counts *c, unsigned int cpu, int tid, unsigned 
 /* Ticks a second of the kernel's timer (CONFIG_HZ), from the resolution of its coarse clock. */
 double machine_tick_hz(void);
 
-/*
- * True in software emulation, where times mean nothing: QEMU's TCG and Bochs, by CPUID or by
- * the firmware's name. A hypervisor that runs guests on the real CPU is not emulation.
- */
-bool machine_emulated(void);
-
-/* Name of the hypervisor as CPUID leaf 0x40000000 gives it; empty on bare metal. */
-const char *machine_hypervisor(void);
-
 /* First line of a file without its line end; empty where it cannot be read. Returns text. */
 char *machine_file(const char *path, char *text, size_t size);
 

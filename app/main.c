@@ -16,6 +16,7 @@
 #include <rte_version.h>
 
 #include "capture.h"
+#include "control.h"
 #include "environment.h"
 #include "experiment.h"
 #include "lcore.h"
@@ -26,6 +27,7 @@
 #include "result.h"
 #include "stop.h"
 #include "warn.h"
+#include "sysroot.h"
 
 #define BUSY_SHARE 0.8 /* of a CPU that is too busy to measure on */
 #define BUSY_BASE_S 0.2
@@ -56,6 +58,7 @@ struct run {
 	bool stdout_gone;
 	int stdout_errno;
 	bool progress;
+	struct control control;
 	struct experiment experiment;
 };
 
@@ -152,7 +155,7 @@ dry_run(const struct run *r, struct err *err)
 	const struct options *o = &r->options;
 
 	placement_print(&r->placement, stdout);
-	printf("scenarios   %s\n", o->scenario);
+	printf("scenarios   %s\n", o->scenario.text);
 	printf("order       1 block of 1 visit: settle %g s, warm-up %g s, %u windows of %g s\n",
 			o->settle, o->warmup, o->windows, o->duration);
 	printf("time        %.1f s\n", experiment_seconds(o));
@@ -451,10 +454,10 @@ result_json(const struct run *r, const struct err *err)
 	json_t *json = json_pack("{s:i, s:s, s:s, s:s, s:o, s:[s], s:i, s:s, s:i, s:i, s:b, s:b}",
 			"schema", RESULT_SCHEMA, "program", "dpdk-sibfwd", "version",
 			SIBFWD_VERSION, "run_id", r->run_id, "command_line",
-			strings_json(r->argc, r->argv), "scenarios", r->options.scenario, "blocks",
-			1, "order", "abba", "windows_asked", (int)r->options.windows,
+			strings_json(r->argc, r->argv), "scenarios", r->options.scenario.text,
+			"blocks", 1, "order", "abba", "windows_asked", (int)r->options.windows,
 			"windows_done", (int)x->windows_done, "interrupted", x->interrupted,
-			"emulated", machine_emulated());
+			"emulated", sys_emulated());
 
 	json_object_set_new(json, "tsc_hz", json_integer((json_int_t)x->tsc_hz));
 	json_object_set_new(json, "capture",
@@ -599,6 +602,84 @@ bring_up(struct run *r, struct err *err)
 	return check_busy(r, err);
 }
 
+/* ---- the sibling ---- */
+
+/* Whether the scenario makes sense here, before anything is changed; and its supervisor. */
+static int
+begin_control(struct run *r, struct err *err)
+{
+	const struct scenario *s = &r->options.scenario;
+	const struct placed *at = &r->placement.at[0];
+	struct idle_states states;
+	struct err why;
+
+	r->control.lock = r->control.module.fd = -1;
+	if (s->nb == 0)
+		return 0;
+	if (r->placement.nb > 1)
+		return err_set(err, EXIT_USAGE,
+				"--scenario %s: with --nb-cores=%u there is more than one sibling",
+				s->text, r->placement.nb);
+	if (at->sibling < 0)
+		return err_set(err, EXIT_SKIPPED, "--scenario %s: CPU %u has no sibling", s->text,
+				at->cpu);
+	if (hwloc_bitmap_isset(r->placement.main_cpus, (unsigned int)at->sibling) &&
+			scenario_word(s, WORD_OFFLINE) != NULL)
+		return err_set(err, EXIT_USAGE,
+				"--scenario %s: the main lcore runs on CPU %d, the sibling",
+				s->text, at->sibling);
+	cpuidle_read(&states, (unsigned int)at->sibling);
+	if (scenario_check(s, (unsigned int)at->sibling, &states, &why) != 0)
+		return err_set(err, why.code, "--%s", why.text);
+	return control_begin(&r->control, "dpdk-sibfwd", err);
+}
+
+/* Nothing is measured before the scenario has been seen to hold. */
+static int
+apply_scenario(struct run *r, struct err *err)
+{
+	const struct scenario *s = &r->options.scenario;
+	unsigned int cpu = (unsigned int)r->placement.at[0].sibling;
+
+	if (s->nb == 0)
+		return 0;
+	if (control_apply(&r->control, cpu, s, err) != 0 || control_verify(&r->control, err) != 0)
+		return -1;
+	if (r->result != NULL)
+		result_log(r->result, "CPU %u: %s applied and verified", cpu, s->text);
+	return 0;
+}
+
+/* What could not be given back matters more than what failed before; both are said. */
+static int
+outcome(int restored, const struct err *why, int rc, struct err *err)
+{
+	if (restored == 0)
+		return rc;
+	if (rc != 0)
+		fprintf(stderr, "dpdk-sibfwd: %s\n", err->text);
+	*err = *why;
+	return -1;
+}
+
+static int
+restore_scenario(struct run *r, int rc, struct err *err)
+{
+	struct err why;
+
+	if (r->result != NULL && r->control.scenario != NULL)
+		result_log(r->result, "CPU %u: given back", r->control.cpu);
+	return outcome(control_restore(&r->control, &why), &why, rc, err);
+}
+
+static int
+end_control(struct run *r, int rc, struct err *err)
+{
+	struct err why;
+
+	return outcome(control_end(&r->control, &why), &why, rc, err);
+}
+
 static int
 measure(struct run *r, struct err *err)
 {
@@ -619,13 +700,17 @@ measure(struct run *r, struct err *err)
 		.ports = &r->ports,
 		.lcores = r->lcores,
 		.nb_lcores = r->nb_lcores,
+		.control = &r->control,
 		.started = r->started,
 		.pkt_len = frame_length(r),
 		.run_id = r->run_id,
 		.host = r->host,
 		.row = on_row,
 		.row_arg = r };
-	rc = experiment_run(&r->experiment, err);
+	rc = apply_scenario(r, err);
+	if (rc == 0)
+		rc = experiment_run(&r->experiment, err);
+	rc = restore_scenario(r, rc, err);
 	if (r->progress)
 		fputc('\n', stderr);
 	if (rc == 0 && r->experiment.interrupted)
@@ -694,6 +779,8 @@ run(struct run *r, struct err *err)
 		return dry_run(r, err);
 	if (placement_restrict(&r->placement, err) != 0 || load_capture(r, err) != 0)
 		return -1;
+	if (begin_control(r, err) != 0)
+		return -1;
 	lcore_clock_read(&r->busy_start);
 	for (unsigned int i = 0; i < r->placement.nb; i++)
 		machine_read(&r->busy_from[i], r->placement.at[i].cpu, 0, r->placement.main_cpu);
@@ -736,7 +823,7 @@ main(int argc, char **argv)
 		return EXIT_DONE;
 	}
 	if (rc == 0)
-		rc = run(&r, &err);
+		rc = end_control(&r, run(&r, &err), &err);
 	if (rc != 0)
 		fprintf(stderr, "dpdk-sibfwd: %s\n", err.text);
 	tear_down(&r);

@@ -31,7 +31,8 @@ static const struct {
 	[TAINT_MISSED] = { "missed", 0.0, "frames missed by the port" },
 	[TAINT_NOMBUF] = { "nombuf", 0.0, "receive allocations that failed" },
 	[TAINT_FREQ] = { "freq", 5.0, "percent of change in the CPU's frequency" },
-	[TAINT_STATE] = { "state", NAN, NULL },
+	[TAINT_STATE] = { "state", 1.0,
+			"percent of the sibling's idling not as the scenario asks" },
 	[TAINT_CONTROLLER] = { "controller", NAN, NULL },
 };
 
@@ -390,10 +391,12 @@ set_sibling(struct options *o, const struct option_row *row, const char *arg, st
 static int
 set_scenario(struct options *o, const struct option_row *row, const char *arg, struct err *err)
 {
-	if (strcmp(arg, "as-is") != 0)
-		return bad_value(row, arg, "unknown, one of: as-is", err);
-	o->scenario = arg;
-	return 0;
+	struct err why;
+
+	(void)row;
+	if (scenario_parse(&o->scenario, arg, &why) == 0)
+		return 0;
+	return err_set(err, why.code, "--%s", why.text);
 }
 
 static int
@@ -486,7 +489,8 @@ static const struct option_row table[] = {
 			"write the first N frames as sent, after the run (none, 64)" },
 	{ "sibling", "CPU", set_sibling, AT(sibling), 0, 65535, NULL,
 			"CPU whose idling matters; auto: the SMT sibling or the closest (auto)" },
-	{ "scenario", "S", set_scenario, 0, 0, 0, NULL, "what the sibling does (as-is)" },
+	{ "scenario", "S", set_scenario, 0, 0, 0, NULL,
+			"what the sibling does: words of idlectl joined by + (as-is)" },
 	{ "duration", "SEC", set_double, AT(duration), 0.001, 86400, NULL, "of a window (1)" },
 	{ "windows", "N", set_u32, AT(windows), 1, 1e6, NULL, "how many (3)" },
 	{ "warmup", "SEC", set_double, AT(warmup), 0, 3600, NULL, "flagged row before them (1)" },
@@ -526,7 +530,7 @@ set_defaults(struct options *o)
 		.null_len = 64,
 		.save_frames = 64,
 		.sibling = -1,
-		.scenario = "as-is",
+		.scenario = { .text = "as-is" },
 		.duration = 1,
 		.windows = 3,
 		.warmup = 1,

@@ -12,6 +12,7 @@
 #include <rte_ether.h>
 
 #include "err.h"
+#include "scenario.h"
 #include "fwd.h"
 
 #define OPTIONS_PORTS_MAX 32 /* RTE_MAX_ETHPORTS of the distributions' DPDK */
@@ -72,7 +73,7 @@ struct options {
 	size_t save_path_len;
 	uint32_t save_frames;
 	int sibling; /* CPU, or -1: auto */
-	const char *scenario;
+	struct scenario scenario;
 	double duration, warmup, settle; /* seconds */
 	uint32_t windows;
 	double taint_bound[TAINT_MAX];

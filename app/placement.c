@@ -366,7 +366,7 @@ placement_plan(struct placement *p, int argc, char *const argv[], unsigned int n
 	int rc;
 
 	memset(p, 0, sizeof(*p));
-	if (topology_open(&p->topology, err) != 0)
+	if (topology_open(&p->topology, NULL, err) != 0)
 		return -1;
 	p->measured = hwloc_bitmap_alloc();
 	p->housekeeping = hwloc_bitmap_alloc();

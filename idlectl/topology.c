@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "sysroot.h"
 #include "topology.h"
 
 static const char *const words[] = {
@@ -31,22 +31,8 @@ relation_word(enum relation relation)
 	return words[relation];
 }
 
-static void
-read_isolated(hwloc_bitmap_t isolated)
-{
-	FILE *f = fopen("/sys/devices/system/cpu/isolated", "re");
-	char list[4096];
-
-	if (f == NULL)
-		return;
-	/* An empty line means none; hwloc would take it for "all". */
-	if (fgets(list, sizeof(list), f) != NULL && list[0] >= '0' && list[0] <= '9')
-		hwloc_bitmap_list_sscanf(isolated, list);
-	fclose(f);
-}
-
 int
-topology_open(struct topology *t, struct err *err)
+topology_open(struct topology *t, const char *xml, struct err *err)
 {
 	memset(t, 0, sizeof(*t));
 	if (hwloc_topology_init(&t->hwloc) != 0)
@@ -55,6 +41,10 @@ topology_open(struct topology *t, struct err *err)
 	hwloc_topology_set_flags(t->hwloc, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
 	/* Its x86 component would visit every CPU, the measured one too; Linux tells all of it. */
 	hwloc_topology_set_components(t->hwloc, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
+	if (xml != NULL && hwloc_topology_set_xml(t->hwloc, xml) != 0) {
+		topology_close(t);
+		return err_set(err, EXIT_USAGE, "--topology %s: %s", xml, strerror(errno));
+	}
 	if (hwloc_topology_load(t->hwloc) != 0) {
 		topology_close(t);
 		return err_set(err, EXIT_FAILED, "hwloc cannot read the topology: %s",
@@ -67,8 +57,9 @@ topology_open(struct topology *t, struct err *err)
 		topology_close(t);
 		return err_set(err, EXIT_FAILED, "out of memory");
 	}
-	if (hwloc_topology_is_thissystem(t->hwloc))
-		read_isolated(t->isolated);
+	/* A topology from elsewhere has no files that belong to it, but a recorded tree has. */
+	if (hwloc_topology_is_thissystem(t->hwloc) || !sys_live())
+		sys_read_list(t->isolated, SYS_CPU "/isolated");
 	hwloc_bitmap_and(t->open, t->open, t->online);
 	return 0;
 }

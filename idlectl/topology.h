@@ -30,10 +30,11 @@ struct topology {
 };
 
 /*
- * Read the machine's topology (or the one that hwloc's environment variables name).
- * Returns 0, or -1 with err set (exit code 1). topology_close() frees it; a zeroed one is fine.
+ * Read the topology of the machine or tree that sysroot.h looks at, of hwloc's file xml, or the one
+ * that hwloc's environment variables name.
+ * Returns 0, or -1 with err set. topology_close() frees it; a zeroed one is fine.
  */
-int topology_open(struct topology *t, struct err *err);
+int topology_open(struct topology *t, const char *xml, struct err *err);
 void topology_close(struct topology *t);
 
 /* What CPUs a and b share. RELATION_NONE where one of them is not on line. */

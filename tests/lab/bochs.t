@@ -8,7 +8,7 @@
 toggles=${TOGGLES:-200}
 for kernel in ${KERNELS:-6.1}; do
 	lab_kernel "$kernel" norestore
-	lab "$kernel, emulated" bochs --kernel "$kernel" -- /lib/lab/sibidle_test bochs "$toggles"
+	lab "$kernel, emulated" bochs --kernel "$kernel" -- /lib/lab/both bochs "$toggles"
 	[ -n "${LONG-}" ] || continue
 	lab "$kernel, emulated, test driver" bochs --kernel "$kernel" \
 		--append intel_idle.max_cstate=0 -- /lib/lab/sibidle_test driver "$toggles"

@@ -34,6 +34,7 @@ lab_modules() {
 			scripts/kmod --headers "$headers" --out "$out/$variant" "${options[@]}" || exit
 			cp "$out/$variant/sibidle.ko" "$out/image/sibidle-$variant.ko" || exit
 		done
+		cp tests/lab/both tests/lab/idlectl.sh "$out/image/" || exit
 		gcc -std=gnu11 -Wall -Wextra -Werror -O2 -static -pthread -Ikmod \
 			tests/lab/sibidle_test.c -o "$out/image/sibidle_test"
 	) >"$out/build.log" 2>&1 || { sed 's/^/# /' "$out/build.log"; bail "no modules by $headers"; }
@@ -67,13 +68,13 @@ pass_on() {
 }
 
 # machine EMULATOR OPTIONS OF scripts/lab... -- COMMAND...: run it; sets rc, log, out and err.
-# 15 minutes unless LIMIT says otherwise.
+# 15 minutes unless LIMIT says otherwise. TAG keeps the logs of two runs of a test apart.
 runs=0
 machine() {
 	local emulator=$1
 	shift
 	runs=$((runs + 1))
-	log=$BUILD/lab/$(basename "$0" .t)-$runs.log out=${log%.log}.out err=${log%.log}.err
+	log=$BUILD/lab/$(basename "$0" .t)${TAG:+-$TAG}-$runs.log out=${log%.log}.out err=${log%.log}.err
 	scripts/lab "$emulator" --module "${image%/image}/ours/sibidle.ko" --modules "$image" \
 		--build "$BUILD" --log "$log" --timeout "${LIMIT:-900}" "$@" >"$out" 2>"$err"
 	rc=$?

@@ -8,7 +8,7 @@ for kernel in 6.1 6.12; do
 	lab_kernel $kernel qemu naive leak
 	# With slub_debug the slab counts are exact, and overruns are seen.
 	lab "$kernel" qemu --kernel $kernel --append slub_debug=FZ -- \
-		/lib/lab/sibidle_test qemu "${CYCLES:-100}" "${CALLS:-100000}"
+		/lib/lab/both qemu "${CYCLES:-100}" "${CALLS:-100000}"
 	# What the test is worth: the naive order of unloading does not pass it.
 	machine qemu --kernel $kernel -- \
 		/lib/lab/sibidle_test cycles 100 /lib/lab/sibidle-naive.ko

@@ -8,7 +8,7 @@ ok "git tells which files there are" [ -n "$(files '*.[ch]')" ]
 files '*.[ch]' | xargs clang-format --dry-run -Werror >"$tmp/format" 2>&1
 ok "C sources are as .clang-format wants them" is "$(head -n 20 "$tmp/format")" "" complaints
 
-missing=$(files | grep -v -e '^LICENSE$' -e '^kmod/COPYING$' -e '\.md$' -e '\.csv$' -e '\.png$' -e '\.svg$' -e '^\.gitignore$' |
+missing=$(files | grep -v -e '^LICENSE$' -e '^kmod/COPYING$' -e '\.md$' -e '\.csv$' -e '\.png$' -e '\.svg$' -e '\.topology$' -e '^\.gitignore$' |
 	while read -r f; do head -n 2 "$f" | grep -q SPDX-License-Identifier || echo "$f"; done)
 ok "every source carries an SPDX line at its top" is "$missing" "" "list of those without"
 

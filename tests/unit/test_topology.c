@@ -17,7 +17,7 @@ synthetic(const char *text)
 	struct err err;
 
 	assert_int_equal(setenv("HWLOC_SYNTHETIC", text, 1), 0);
-	assert_int_equal(topology_open(&t, &err), 0);
+	assert_int_equal(topology_open(&t, NULL, &err), 0);
 	return t;
 }
 
@@ -104,7 +104,7 @@ test_broken_topology_is_told(void **state)
 	unsetenv("HWLOC_SYNTHETIC");
 	setenv("HWLOC_XMLFILE", "/nonexistent.xml", 1);
 	setenv("HWLOC_COMPONENTS", "xml,stop", 1);
-	assert_int_equal(topology_open(&t, &err), -1);
+	assert_int_equal(topology_open(&t, NULL, &err), -1);
 	assert_int_equal(err.code, EXIT_FAILED);
 	topology_close(&t);
 	unsetenv("HWLOC_XMLFILE");

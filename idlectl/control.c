@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "mechanisms.h"
+
+/* ---- the supervisor ---- */
+
+/* Everything but what is needed, so that nothing of the worker is held by us when it is gone. */
+static void
+close_others(int life, int lock)
+{
+	int low = life < lock ? life : lock, high = life < lock ? lock : life;
+
+	close_range(3, (unsigned int)low - 1, 0);
+	close_range((unsigned int)low + 1, (unsigned int)high - 1, 0);
+	close_range((unsigned int)high + 1, ~0U, 0);
+}
+
+/*
+ * Wait for the worker's end, however it comes, and restore what it left. The lock is ours too, so that
+ * nobody comes between. A session of its own: signals of the terminal are for the worker.
+ */
+__attribute__((noreturn)) static void
+supervise(int life, int lock, const char *who)
+{
+	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1,
+		SIGUSR2 };
+	struct restored r;
+	struct err err;
+	sigset_t none;
+	char byte;
+	int rc;
+
+	setsid();
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		signal(ignored[i], SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	prctl(PR_SET_NAME, "sibfwd-restore");
+	close_others(life, lock);
+	while (read(life, &byte, 1) < 0 && errno == EINTR)
+		;
+	rc = journal_restore(&r, &err);
+	/* After an orderly end there was nothing to do. */
+	if (json_array_size(r.files) > 0)
+		fprintf(stderr, "%s: it was killed; %u files put back\n", who, r.restored);
+	restored_print(&r, who);
+	if (rc != 0)
+		fprintf(stderr, "%s: %s\n", who, err.text);
+	restored_free(&r);
+	_exit(rc == 0 ? EXIT_DONE : EXIT_UNRESTORED);
+}
+
+static int
+start_supervisor(struct control *c, struct err *err)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return err_set(err, EXIT_FAILED, "a pipe: %s", strerror(errno));
+	fflush(NULL);
+	c->supervisor = fork();
+	if (c->supervisor == 0)
+		supervise(ends[0], c->lock, c->who);
+	close(ends[0]);
+	c->life = ends[1];
+	if (c->supervisor > 0)
+		return 0;
+	c->supervisor = 0;
+	return err_set(err, EXIT_FAILED, "a process to restore: %s", strerror(errno));
+}
+
+int
+control_begin(struct control *c, const char *who, struct err *err)
+{
+	struct err ignored;
+
+	memset(c, 0, sizeof(*c));
+	c->who = who;
+	c->life = c->module.fd = c->journal.fd = -1;
+	c->lock = journal_lock(who, err);
+	if (c->lock < 0)
+		return -1;
+	/* The supervisor first: there is no moment in which a journal has nobody. */
+	if (journal_check(err) == 0 && start_supervisor(c, err) == 0 &&
+			journal_begin(&c->journal, who, err) == 0)
+		return 0;
+	control_end(c, &ignored);
+	return -1;
+}
+
+int
+control_end(struct control *c, struct err *err)
+{
+	int rc;
+
+	if (c->who == NULL || c->lock < 0)
+		return 0;
+	rc = control_restore(c, err);
+	journal_end(&c->journal, rc == 0);
+	if (c->life >= 0)
+		close(c->life);
+	if (c->supervisor > 0)
+		while (waitpid(c->supervisor, NULL, 0) < 0 && errno == EINTR)
+			;
+	close(c->lock);
+	c->lock = -1;
+	return rc;
+}
+
+/* ---- scenarios ---- */
+
+int
+control_apply(struct control *c, unsigned int cpu, const struct scenario *s, struct err *err)
+{
+	struct idle_states states;
+	struct err undo;
+	int rc = 0;
+
+	cpuidle_read(&states, cpu);
+	if (scenario_check(s, cpu, &states, err) != 0)
+		return -1;
+	c->cpu = cpu;
+	c->scenario = s;
+	for (unsigned int i = 0; i < s->nb && rc == 0; i++)
+		rc = s->words[i].row->apply(c, &s->words[i], err);
+	if (rc != 0 && control_restore(c, &undo) != 0)
+		*err = undo;
+	return rc;
+}
+
+int
+control_verify(struct control *c, struct err *err)
+{
+	for (unsigned int i = 0; c->scenario != NULL && i < c->scenario->nb; i++) {
+		const struct word *w = &c->scenario->words[i];
+
+		if (w->row->verify(c, w, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+int
+control_restore(struct control *c, struct err *err)
+{
+	struct restored r;
+	int rc;
+
+	if (c->scenario == NULL)
+		return 0;
+	load_end(c->load);
+	c->load = NULL;
+	sibidle_close(&c->module);
+	c->scenario = NULL;
+	rc = journal_undo(&c->journal, &r, err);
+	restored_print(&r, c->who);
+	restored_free(&r);
+	return rc;
+}

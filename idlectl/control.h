@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef IDLECTL_CONTROL_H
+#define IDLECTL_CONTROL_H
+
+/*
+ * A CPU made to idle as a scenario says, and given back however the process that asked for it ends.
+ *
+ *	control_begin	lock, journal, and a supervisor: a process that restores when this one dies
+ *	control_apply	writes what the scenario wants
+ *	control_verify	looks whether it took
+ *	control_restore	takes it back; may be applied again
+ *	control_end	restores, and ends the supervisor
+ */
+#include <sys/types.h>
+
+#include "cpuidle.h"
+#include "err.h"
+#include "journal.h"
+#include "scenario.h"
+#include "sibidle_device.h"
+
+struct load;
+
+struct control {
+	const char *who;
+	int lock;
+	int life; /* write end of a pipe; that it closes tells the supervisor that we died */
+	pid_t supervisor;
+	struct journal journal;
+
+	/* What is applied. */
+	unsigned int cpu;
+	const struct scenario *scenario; /* NULL: nothing */
+	struct sibidle module; /* fd -1: not used */
+	struct load *load; /* NULL: none */
+};
+
+/*
+ * Before threads are made. who is a word for people that outlives the control ("idlectl run").
+ * Returns 0, or -1 with err set and nothing left behind.
+ */
+int control_begin(struct control *c, const char *who, struct err *err);
+
+/*
+ * Apply a scenario, which outlives the control, to a CPU. Returns 0, or -1 with err set and everything
+ * as before: 4 where the machine lacks what a word needs, 1 where something failed, 6 where it then
+ * could not be put back either.
+ */
+int control_apply(struct control *c, unsigned int cpu, const struct scenario *s, struct err *err);
+
+/* Whether the scenario took: reads back, and watches the CPU idle for up to 1 s. Changes nothing. */
+int control_verify(struct control *c, struct err *err);
+
+/* Take the scenario back. Without one nothing happens. Returns 0, or -1 with err set (6). */
+int control_restore(struct control *c, struct err *err);
+
+/* Restore and let go of lock and supervisor; a zeroed control, or one that failed to begin, is fine. */
+int control_end(struct control *c, struct err *err);
+
+#endif

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "journal.h"
+#include "sysroot.h"
+
+#define LOCK_PATH RUN_DIR "/lock"
+#define VERSION 1
+
+static char *
+boot_id(void)
+{
+	char *id = sys_read("/proc/sys/kernel/random/boot_id");
+
+	/* A recorded tree has one boot only. */
+	return id != NULL ? id : sys_format("none");
+}
+
+unsigned long long
+process_start(pid_t pid)
+{
+	char path[64], text[1024], *at;
+	unsigned long long start = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (f == NULL)
+		return 0;
+	/* The name, in parentheses, may hold anything. */
+	at = fgets(text, sizeof(text), f) != NULL ? strrchr(text, ')') : NULL;
+	if (at == NULL ||
+			sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+					&start) != 1)
+		start = 0;
+	fclose(f);
+	return start;
+}
+
+/* ---- the lock ---- */
+
+/* RUN_DIR, and in a recorded tree what is above it. */
+static int
+make_run_dir(struct err *err)
+{
+	static const char *const dirs[] = { "/run", RUN_DIR };
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		char *path = sys_path("%s", dirs[i]);
+		int rc = mkdir(path, 0755) == 0 || errno == EEXIST ? 0 : errno;
+
+		free(path);
+		if (rc != 0)
+			return err_set(err, EXIT_FAILED, "%s: %s%s", dirs[i], strerror(rc),
+					rc == EACCES || rc == EPERM
+							? " (changing how a CPU idles needs root; looking does not)"
+							: "");
+	}
+	return 0;
+}
+
+static int
+open_lock(int flags)
+{
+	char *path = sys_path("%s", LOCK_PATH);
+	int fd = open(path, flags | O_CLOEXEC, 0644);
+
+	free(path);
+	return fd;
+}
+
+static void
+read_owner(int fd, struct lock_owner *owner)
+{
+	char text[256];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	int pid = 0;
+
+	memset(owner, 0, sizeof(*owner));
+	text[n > 0 ? n : 0] = '\0';
+	if (sscanf(text, "%d %llu %63[^\n]", &pid, &owner->start, owner->who) == 3)
+		owner->pid = pid;
+}
+
+int
+journal_lock(const char *who, struct err *err)
+{
+	struct lock_owner owner;
+	char text[256];
+	int fd, len, rc;
+
+	if (make_run_dir(err) != 0)
+		return -1;
+	fd = open_lock(O_RDWR | O_CREAT);
+	if (fd < 0)
+		return err_set(err, EXIT_FAILED, "%s: %s%s", LOCK_PATH, strerror(errno),
+				errno == EACCES ? " (changing how a CPU idles needs root; looking does not)"
+						: "");
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		rc = errno;
+		read_owner(fd, &owner);
+		close(fd);
+		if (rc != EWOULDBLOCK)
+			return err_set(err, EXIT_FAILED, "%s: %s", LOCK_PATH, strerror(rc));
+		return err_set(err, EXIT_FAILED, "in use by process %d (%s)%s", (int)owner.pid,
+				owner.who,
+				strcmp(owner.who, "idlectl set") == 0 ? ": idlectl restore ends it"
+								      : "");
+	}
+	len = snprintf(text, sizeof(text), "%d %llu %s\n", (int)getpid(), process_start(getpid()),
+			who);
+	if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)len, 0) == len)
+		return fd;
+	err_set(err, EXIT_FAILED, "%s: %s", LOCK_PATH, strerror(errno));
+	close(fd);
+	return -1;
+}
+
+bool
+journal_locked(struct lock_owner *owner)
+{
+	int fd = open_lock(O_RDONLY);
+	bool locked;
+
+	if (fd < 0)
+		return false;
+	/* A shared lock, for a moment: enough to see an exclusive one. */
+	locked = flock(fd, LOCK_SH | LOCK_NB) != 0;
+	if (locked)
+		read_owner(fd, owner);
+	close(fd);
+	return locked;
+}
+
+/* ---- writing ---- */
+
+/* A line, as a whole or not at all. */
+static int
+append(int fd, json_t *line)
+{
+	char *text = line != NULL ? json_dumps(line, JSON_COMPACT) : NULL;
+	off_t end = lseek(fd, 0, SEEK_END);
+	struct {
+		char *text;
+		size_t len;
+	} whole;
+	int rc = 0;
+
+	json_decref(line);
+	if (text == NULL) {
+		errno = ENOMEM;
+		return -1;
+	}
+	whole.text = sys_format("%s\n", text);
+	whole.len = strlen(whole.text);
+	errno = EIO;
+	if (end < 0 || write(fd, whole.text, whole.len) != (ssize_t)whole.len ||
+			fdatasync(fd) != 0) {
+		int saved = errno;
+
+		if (end >= 0 && ftruncate(fd, end) != 0)
+			saved = errno;
+		errno = saved == 0 ? ENOSPC : saved;
+		rc = -1;
+	}
+	free(whole.text);
+	free(text);
+	return rc;
+}
+
+void
+journal_end(struct journal *j, bool remove)
+{
+	char *path = sys_path("%s", JOURNAL_PATH);
+
+	if (j->fd >= 0) {
+		close(j->fd);
+		if (remove)
+			unlink(path);
+	}
+	j->fd = -1;
+	free(path);
+}
+
+int
+journal_check(struct err *err)
+{
+	if (!sys_exists("%s", JOURNAL_PATH))
+		return 0;
+	return err_set(err, EXIT_FAILED,
+			"%s is there: an earlier run was killed and left its changes (idlectl restore puts them back)",
+			JOURNAL_PATH);
+}
+
+int
+journal_begin(struct journal *j, const char *who, struct err *err)
+{
+	char *path = sys_path("%s", JOURNAL_PATH), *boot = boot_id();
+	json_t *header = json_pack("{s:i, s:s, s:i, s:I, s:s}", "journal", VERSION, "boot", boot,
+			"pid", (int)getpid(), "start", (json_int_t)process_start(getpid()), "who",
+			who);
+	int rc = 0;
+
+	j->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (j->fd < 0 || append(j->fd, header) != 0) {
+		rc = err_set(err, EXIT_FAILED, "%s: %s", JOURNAL_PATH, strerror(errno));
+		if (j->fd < 0)
+			json_decref(header);
+		journal_end(j, true);
+	} else {
+		j->header = lseek(j->fd, 0, SEEK_END);
+	}
+	free(boot);
+	free(path);
+	return rc;
+}
+
+int
+journal_write(struct journal *j, const char *path, const char *value, struct err *err)
+{
+	char *old = sys_read("%s", path), *now;
+	int rc = 0;
+
+	if (old == NULL)
+		return err_set(err, EXIT_FAILED, "%s: %s", path, strerror(errno));
+	if (strcmp(old, value) == 0) {
+		free(old);
+		return 0;
+	}
+	if (append(j->fd, json_pack("{s:s, s:s, s:s}", "path", path, "old", old, "new", value)) !=
+			0)
+		rc = err_set(err, EXIT_FAILED, "%s: %s; nothing is changed", JOURNAL_PATH,
+				strerror(errno));
+	else if (sys_write(path, value) != 0)
+		rc = err_set(err, EXIT_FAILED, "%s: %s", path, strerror(errno));
+	free(old);
+	if (rc != 0)
+		return rc;
+	now = sys_read("%s", path);
+	if (now == NULL || strcmp(now, value) != 0)
+		rc = err_set(err, EXIT_FAILED, "%s: reads %s after %s was written", path,
+				now != NULL ? now : strerror(errno), value);
+	free(now);
+	return rc;
+}
+
+/* ---- reading and restoring ---- */
+
+struct contents {
+	json_t *header; /* NULL: not even that is whole */
+	json_t *entries; /* array, in the order they were made */
+	bool torn;
+};
+
+static bool
+is_entry(const json_t *line)
+{
+	const char *path = json_string_value(json_object_get(line, "path"));
+
+	/* Nothing but these directories is ever written to. */
+	return path != NULL && strncmp(path, "/sys/", 5) == 0 && strstr(path, "/../") == NULL &&
+			json_is_string(json_object_get(line, "old")) &&
+			json_is_string(json_object_get(line, "new"));
+}
+
+/* Returns false where there is no journal. */
+static bool
+load(struct contents *c)
+{
+	char *text = sys_read("%s", JOURNAL_PATH), *save = NULL;
+
+	memset(c, 0, sizeof(*c));
+	if (text == NULL)
+		return false;
+	c->entries = json_array();
+	for (char *line = strtok_r(text, "\n", &save); line != NULL && !c->torn;
+			line = strtok_r(NULL, "\n", &save)) {
+		json_t *json = json_loads(line, 0, NULL);
+
+		if (c->header == NULL && json_is_string(json_object_get(json, "boot")))
+			c->header = json;
+		else if (c->header != NULL && is_entry(json))
+			json_array_append_new(c->entries, json);
+		else
+			c->torn = true;
+		if (c->torn)
+			json_decref(json);
+	}
+	c->torn |= c->header == NULL;
+	free(text);
+	return true;
+}
+
+static void
+unload(struct contents *c)
+{
+	json_decref(c->header);
+	json_decref(c->entries);
+}
+
+static bool
+of_this_boot(const struct contents *c)
+{
+	char *boot = boot_id();
+	const char *theirs = json_string_value(json_object_get(c->header, "boot"));
+	bool same = theirs == NULL || strcmp(theirs, boot) == 0;
+
+	free(boot);
+	return same;
+}
+
+static void
+note(struct restored *r, const char *path, const char *result, const char *value)
+{
+	json_array_append_new(r->files,
+			json_pack("{s:s, s:s, s:s?}", "path", path, "result", result, "value",
+					value));
+}
+
+static void
+put_back(struct restored *r, const json_t *entry)
+{
+	const char *path = json_string_value(json_object_get(entry, "path"));
+	const char *old = json_string_value(json_object_get(entry, "old"));
+	const char *ours = json_string_value(json_object_get(entry, "new"));
+	char *now = sys_read("%s", path);
+
+	if (now == NULL) {
+		r->kept++;
+		note(r, path, "gone", strerror(errno));
+	} else if (strcmp(now, old) == 0) {
+		/* Written down and not made, or put back before. */
+	} else if (strcmp(now, ours) != 0) {
+		r->kept++;
+		note(r, path, "changed", now);
+	} else if (sys_write(path, old) != 0) {
+		r->failed++;
+		note(r, path, "failed", strerror(errno));
+	} else {
+		r->restored++;
+		note(r, path, "restored", old);
+	}
+	free(now);
+}
+
+/* Put back what the journal tells, from its end. */
+static int
+undo(struct restored *r, struct err *err)
+{
+	struct contents c;
+
+	memset(r, 0, sizeof(*r));
+	r->files = json_array();
+	if (!load(&c))
+		return 0;
+	r->torn = c.torn;
+	r->foreign = !of_this_boot(&c);
+	for (size_t i = json_array_size(c.entries); i-- > 0 && !r->foreign;)
+		put_back(r, json_array_get(c.entries, i));
+	unload(&c);
+	if (r->failed == 0)
+		return 0;
+	return err_set(err, EXIT_UNRESTORED,
+			"%u files could not be put back; idlectl restore tries again", r->failed);
+}
+
+int
+journal_restore(struct restored *r, struct err *err)
+{
+	char *path;
+	int rc = undo(r, err);
+
+	if (rc != 0)
+		return rc;
+	path = sys_path("%s", JOURNAL_PATH);
+	if (unlink(path) != 0 && errno != ENOENT)
+		rc = err_set(err, EXIT_UNRESTORED, "%s: %s", JOURNAL_PATH, strerror(errno));
+	free(path);
+	return rc;
+}
+
+int
+journal_undo(struct journal *j, struct restored *r, struct err *err)
+{
+	int rc = undo(r, err);
+
+	if (rc == 0 && ftruncate(j->fd, j->header) != 0)
+		rc = err_set(err, EXIT_UNRESTORED, "%s: %s", JOURNAL_PATH, strerror(errno));
+	return rc;
+}
+
+void
+restored_free(struct restored *r)
+{
+	json_decref(r->files);
+	memset(r, 0, sizeof(*r));
+}
+
+void
+restored_print(const struct restored *r, const char *program)
+{
+	size_t i;
+	json_t *file;
+
+	if (r->foreign)
+		fprintf(stderr, "%s: the journal was of another boot: removed, nothing changed\n",
+				program);
+	if (r->torn)
+		fprintf(stderr, "%s: the journal's end was missing; what is whole was looked at\n",
+				program);
+	json_array_foreach (r->files, i, file) {
+		const char *path = json_string_value(json_object_get(file, "path"));
+		const char *result = json_string_value(json_object_get(file, "result"));
+		const char *value = json_string_value(json_object_get(file, "value"));
+
+		if (strcmp(result, "changed") == 0)
+			fprintf(stderr, "%s: %s is %s now, which somebody else wrote: left alone\n",
+					program, path, value);
+		else if (strcmp(result, "restored") != 0)
+			fprintf(stderr, "%s: %s: %s\n", program, path, value);
+	}
+}
+
+bool
+journal_leftover(char **who)
+{
+	struct contents c;
+	struct lock_owner owner;
+	bool left;
+
+	if (journal_locked(&owner) || !load(&c))
+		return false;
+	left = of_this_boot(&c);
+	if (left && who != NULL)
+		*who = sys_format("process %d (%s)",
+				(int)json_integer_value(json_object_get(c.header, "pid")),
+				c.header != NULL ? json_string_value(
+								   json_object_get(c.header, "who"))
+						 : "unknown");
+	unload(&c);
+	return left;
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The commands that change something: scenarios are applied by this process (run), or by one that
+ * stays behind (set), and given back by it or by restore.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "command.h"
+#include "control.h"
+#include "sysroot.h"
+
+#define HOLDER "idlectl set"
+#define ENDING_S 10 /* that a holder may take to give everything back */
+
+/* ---- scenarios ---- */
+
+static json_t *
+word_json(const struct word_row *row, const struct idle_state *state)
+{
+	char word[IDLE_NAME_MAX];
+	json_t *json;
+
+	if (state != NULL)
+		cpuidle_word(state, word);
+	json = json_pack("{s:s, s:s, s:s}", "word", state != NULL ? word : row->name, "help",
+			row->help, "needs", row->needs);
+
+	if (row->unit != NULL)
+		json_object_set_new(json, "unit", json_string(row->unit));
+	return json;
+}
+
+static void
+print_word(const struct options *o, json_t *all, const struct word_row *row,
+		const struct idle_state *state)
+{
+	char name[64], word[IDLE_NAME_MAX];
+
+	if (o->json) {
+		json_array_append_new(all, word_json(row, state));
+		return;
+	}
+	if (state != NULL)
+		cpuidle_word(state, word);
+	snprintf(name, sizeof(name), "%s%s%s", state != NULL ? word : row->name,
+			row->unit != NULL ? ":" : "",
+			row->unit == NULL || o->words ? "" : row->unit);
+	if (o->words)
+		printf("%s\n", name);
+	else
+		printf("%-10s  %-16s  %s\n", name, row->needs, row->help);
+}
+
+int
+command_scenarios(const struct options *o, struct err *err)
+{
+	struct topology t;
+	struct idle_states states;
+	json_t *all = json_array();
+	int cpu;
+
+	if (topology_open(&t, o->topology, err) != 0)
+		return -1;
+	cpu = command_cpu(o, &t, hwloc_bitmap_first(t.online), true, err);
+	topology_close(&t);
+	if (cpu < 0)
+		return -1;
+	cpuidle_read(&states, (unsigned int)cpu);
+	if (!o->json && !o->words)
+		printf("Words of one group exclude each other; words of several are joined by \"+\".\n");
+	for (size_t i = 0; i < nb_word_rows; i++) {
+		if (i > 0 && word_rows[i].kind != word_rows[i - 1].kind && !o->json && !o->words)
+			printf("\n");
+		if (word_rows[i].name != NULL)
+			print_word(o, all, &word_rows[i], NULL);
+		for (unsigned int s = 0; word_rows[i].name == NULL && s < states.nb; s++)
+			print_word(o, all, &word_rows[i], &states.at[s]);
+	}
+	if (o->json) {
+		json_dumpf(all, stdout, JSON_INDENT(2));
+		printf("\n");
+	}
+	json_decref(all);
+	return 0;
+}
+
+/* ---- run and set ---- */
+
+static void
+ending_signals(sigset_t *set)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaddset(set, signals[i]);
+}
+
+/* Stay off the CPU that is to idle, where there is another one. Returns the mask as it was. */
+static cpu_set_t
+leave_cpu(unsigned int cpu)
+{
+	cpu_set_t before, set;
+
+	if (sched_getaffinity(0, sizeof(before), &before) != 0) {
+		CPU_ZERO(&before);
+		return before;
+	}
+	set = before;
+	if (cpu < CPU_SETSIZE)
+		CPU_CLR(cpu, &set);
+	if (CPU_COUNT(&set) == 0)
+		fprintf(stderr, "idlectl: CPU %u is the only one that this process may run on: it disturbs what it asks for\n",
+				cpu);
+	else
+		sched_setaffinity(0, sizeof(set), &set);
+	return before;
+}
+
+/* All that can be said of a scenario before anything is changed. */
+static int
+prepare(const struct options *o, struct scenario *s, struct err *err)
+{
+	struct topology t;
+	struct idle_states states;
+	int cpu;
+
+	if (scenario_parse(s, o->scenario, err) != 0 || topology_open(&t, o->topology, err) != 0)
+		return -1;
+	cpu = command_cpu(o, &t, -1, false, err);
+	topology_close(&t);
+	if (cpu < 0)
+		return -1;
+	cpuidle_read(&states, (unsigned int)cpu);
+	return scenario_check(s, (unsigned int)cpu, &states, err) == 0 ? cpu : -1;
+}
+
+static int
+apply(struct control *c, unsigned int cpu, const struct scenario *s, struct err *err)
+{
+	struct err undo;
+
+	if (control_apply(c, cpu, s, err) == 0 && control_verify(c, err) == 0)
+		return 0;
+	if (control_end(c, &undo) != 0)
+		*err = undo;
+	return -1;
+}
+
+/* Start the command with the signals and CPUs that we were started with. */
+static pid_t
+start(char *const *argv, const sigset_t *mask, const cpu_set_t *cpus)
+{
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid != 0)
+		return pid;
+	if (CPU_COUNT(cpus) > 0)
+		sched_setaffinity(0, sizeof(*cpus), cpus);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	execvp(argv[0], argv);
+	fprintf(stderr, "idlectl: %s: %s\n", argv[0], strerror(errno));
+	/* As the shell has it: 127 not found, 126 cannot be run. */
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+/* Wait for the command; signals that are not from the terminal, where it gets them too, are passed on. */
+static int
+wait_for(pid_t pid, const sigset_t *signals)
+{
+	int status;
+
+	for (;;) {
+		siginfo_t info;
+		int sig = sigwaitinfo(signals, &info);
+
+		if (sig == SIGCHLD && waitpid(pid, &status, WNOHANG) == pid)
+			break;
+		if (sig > 0 && sig != SIGCHLD && info.si_code <= 0)
+			kill(pid, sig);
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int
+command_run(const struct options *o, struct err *err)
+{
+	const struct timespec now = { 0 };
+	struct control c;
+	struct scenario s;
+	sigset_t signals, before;
+	cpu_set_t cpus;
+	pid_t pid;
+	int rc, cpu = prepare(o, &s, err);
+
+	if (cpu < 0)
+		return -1;
+	/* From here on a signal ends in good order; SIGKILL is the supervisor's. */
+	ending_signals(&signals);
+	sigaddset(&signals, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &signals, &before);
+	cpus = leave_cpu((unsigned int)cpu);
+	if (control_begin(&c, "idlectl run", err) != 0 ||
+			apply(&c, (unsigned int)cpu, &s, err) != 0)
+		return -1;
+	sigdelset(&signals, SIGCHLD);
+	rc = sigtimedwait(&signals, NULL, &now);
+	sigaddset(&signals, SIGCHLD);
+	if (rc > 0) {
+		rc += 128;
+	} else if ((pid = start(o->argv, &before, &cpus)) < 0) {
+		struct err undo;
+
+		err_set(err, EXIT_FAILED, "%s: %s", o->argv[0], strerror(errno));
+		if (control_end(&c, &undo) != 0)
+			*err = undo;
+		return -1;
+	} else {
+		rc = wait_for(pid, &signals);
+	}
+	if (control_end(&c, err) != 0)
+		return -1;
+	/* stdout is the command's. */
+	if (o->json)
+		fprintf(stderr, "{\"cpu\": %d, \"scenario\": \"%s\", \"exit\": %d}\n", cpu, s.text,
+				rc);
+	return rc;
+}
+
+/* What the holder says to the command that started it. */
+struct answer {
+	int rc;
+	struct err err;
+};
+
+/* The process that stays: until a signal, or for so many seconds. */
+__attribute__((noreturn)) static void
+hold(const struct options *o, unsigned int cpu, const struct scenario *s, int tell)
+{
+	struct answer a = { 0 };
+	struct control c;
+	sigset_t signals;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	setsid();
+	prctl(PR_SET_NAME, "sibfwd-hold");
+	ending_signals(&signals);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	if (chdir("/") != 0)
+		null = -1;
+	leave_cpu(cpu);
+	for (int fd = 0; fd <= 2 && null >= 0; fd++)
+		dup2(null, fd);
+	a.rc = control_begin(&c, HOLDER, &a.err);
+	if (a.rc == 0)
+		a.rc = apply(&c, cpu, s, &a.err);
+	if (write(tell, &a, sizeof(a)) != sizeof(a) && a.rc == 0)
+		a.rc = control_end(&c, &a.err);
+	close(tell);
+	if (a.rc != 0)
+		_exit(EXIT_FAILED);
+	if (o->ttl > 0) {
+		struct timespec ttl = { .tv_sec = (time_t)o->ttl,
+			.tv_nsec = (long)(1e9 * (o->ttl - (double)(time_t)o->ttl)) };
+
+		while (sigtimedwait(&signals, NULL, &ttl) < 0 && errno == EINTR)
+			;
+	} else {
+		while (sigwaitinfo(&signals, NULL) < 0 && errno == EINTR)
+			;
+	}
+	_exit(control_end(&c, &a.err) == 0 ? EXIT_DONE : EXIT_UNRESTORED);
+}
+
+int
+command_set(const struct options *o, struct err *err)
+{
+	struct answer a;
+	struct scenario s;
+	int ends[2], cpu = prepare(o, &s, err);
+	pid_t pid;
+	ssize_t n;
+
+	if (cpu < 0)
+		return -1;
+	fflush(NULL);
+	if (pipe2(ends, O_CLOEXEC) != 0 || (pid = fork()) < 0)
+		return err_set(err, EXIT_FAILED, "a process to hold the scenario: %s",
+				strerror(errno));
+	if (pid == 0) {
+		close(ends[0]);
+		hold(o, (unsigned int)cpu, &s, ends[1]);
+	}
+	close(ends[1]);
+	while ((n = read(ends[0], &a, sizeof(a))) < 0 && errno == EINTR)
+		;
+	close(ends[0]);
+	if (n != sizeof(a))
+		return err_set(err, EXIT_FAILED, "the process that holds the scenario died");
+	if (a.rc != 0) {
+		*err = a.err;
+		return -1;
+	}
+	if (o->json)
+		printf("{\"cpu\": %d, \"scenario\": \"%s\", \"holder\": %d}\n", cpu, s.text,
+				(int)pid);
+	else
+		printf("CPU %d: %s, held by process %d%s\n", cpu, s.text, (int)pid,
+				o->ttl > 0 ? "" : " until \"idlectl restore\"");
+	return 0;
+}
+
+/* ---- restore ---- */
+
+static bool
+wait_unlocked(double seconds)
+{
+	const struct timespec nap = { .tv_nsec = 5000000 };
+	struct lock_owner owner;
+
+	for (double waited = 0; waited < seconds; waited += 5e-3) {
+		if (!journal_locked(&owner))
+			return true;
+		nanosleep(&nap, NULL);
+	}
+	return false;
+}
+
+/* End the process that holds a scenario. Its supervisor restores if it does not do so itself. */
+static int
+end_holder(const struct lock_owner *owner, struct err *err)
+{
+	/* The lock is held, but maybe by the supervisor of a process that is gone. */
+	if (process_start(owner->pid) != owner->start || owner->start == 0)
+		return wait_unlocked(ENDING_S)
+				? 0
+				: err_set(err, EXIT_FAILED,
+						  "process %d is gone, but its lock is held",
+						  (int)owner->pid);
+	if (kill(owner->pid, SIGTERM) != 0 && errno != ESRCH)
+		return err_set(err, EXIT_FAILED, "process %d, which holds the scenario: %s",
+				(int)owner->pid, strerror(errno));
+	if (wait_unlocked(ENDING_S))
+		return 0;
+	kill(owner->pid, SIGKILL);
+	return wait_unlocked(ENDING_S)
+			? 0
+			: err_set(err, EXIT_UNRESTORED, "process %d does not end", (int)owner->pid);
+}
+
+static void
+print_restored(const struct options *o, const struct restored *r, pid_t holder)
+{
+	json_t *json;
+
+	if (o->json) {
+		json = json_pack("{s:o, s:b, s:b, s:O}", "holder",
+				holder > 0 ? json_integer(holder) : json_null(), "foreign",
+				r->foreign, "torn", r->torn, "files", r->files);
+		json_dumpf(json, stdout, JSON_INDENT(2));
+		printf("\n");
+		json_decref(json);
+		return;
+	}
+	restored_print(r, "idlectl");
+	if (holder > 0)
+		printf("process %d gave its CPU back\n", (int)holder);
+	else if (r->restored + r->kept > 0)
+		printf("%u files put back, %u left as they are\n", r->restored, r->kept);
+	else
+		printf("nothing to restore\n");
+}
+
+int
+command_restore(const struct options *o, struct err *err)
+{
+	struct lock_owner owner;
+	struct restored r;
+	pid_t holder = 0;
+	int lock, rc;
+
+	if (journal_locked(&owner) && strcmp(owner.who, HOLDER) == 0) {
+		if (end_holder(&owner, err) != 0)
+			return -1;
+		holder = owner.pid;
+	}
+	lock = journal_lock("idlectl restore", err);
+	if (lock < 0)
+		return -1;
+	rc = journal_restore(&r, err);
+	print_restored(o, &r, holder);
+	restored_free(&r);
+	close(lock);
+	return rc;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef IDLECTL_SIBIDLE_DEVICE_H
+#define IDLECTL_SIBIDLE_DEVICE_H
+
+/*
+ * sibidle.ko as a program uses it: /dev/sibidle, through kmod/sibidle.h.
+ */
+#include <stdbool.h>
+
+#include "err.h"
+#include "sibidle.h"
+
+struct sibidle {
+	int fd; /* -1: not open */
+	struct sibidle_info info;
+};
+
+/*
+ * Open the device, for changes or only to look. Returns 0, or -1 with err set: 4 where the module is
+ * not loaded, is not of this version, or a recorded tree is looked at; 1 where it cannot be opened.
+ */
+int sibidle_open(struct sibidle *m, bool changes, struct err *err);
+void sibidle_close(struct sibidle *m);
+
+/* Read m->info again: leases come and go. */
+int sibidle_refresh(struct sibidle *m, struct err *err);
+
+/* The counts of a CPU. */
+int sibidle_stats(const struct sibidle *m, unsigned int cpu, struct sibidle_stats *stats,
+		struct err *err);
+
+/* The words for modes (enum sibidle_mode) and refusals (enum sibidle_refusal). */
+const char *sibidle_mode_word(unsigned int mode);
+const char *sibidle_refusal_text(unsigned int refusal);
+
+/* TSC ticks of the module as nanoseconds. */
+uint64_t sibidle_ns(const struct sibidle *m, uint64_t ticks);
+
+#endif

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The commands that look at how CPUs idle: what the kernel counts (states), and what the module does
+ * (status). Neither wakes a CPU: all is read from files and from the module's memory.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <jansson.h>
+
+#include "command.h"
+#include "control.h"
+#include "sysroot.h"
+
+/* ---- states ---- */
+
+static void
+nap(double seconds)
+{
+	struct timespec ts = { .tv_sec = (time_t)seconds,
+		.tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds)) };
+
+	while (nanosleep(&ts, &ts) != 0 && errno == EINTR)
+		;
+}
+
+static json_t *
+states_json(unsigned int cpu, const struct idle_states *s)
+{
+	json_t *list = json_array();
+
+	for (unsigned int i = 0; i < s->nb; i++)
+		json_array_append_new(list,
+				json_pack("{s:s, s:s, s:I, s:I, s:b, s:I, s:I}", "name",
+						s->at[i].name, "description", s->at[i].desc,
+						"latency_us", (json_int_t)s->at[i].latency_us,
+						"residency_us", (json_int_t)s->at[i].residency_us,
+						"enabled", !s->at[i].disabled, "entries",
+						(json_int_t)s->at[i].usage, "idle_us",
+						(json_int_t)s->at[i].time_us));
+	return json_pack("{s:i, s:o}", "cpu", (int)cpu, "states", list);
+}
+
+static void
+print_states(unsigned int cpu, const struct idle_states *s, bool first)
+{
+	if (first)
+		printf("%4s  %-14s %10s %12s  %-8s %12s %14s  %s\n", "cpu", "state", "latency us",
+				"residency us", "enabled", "entries", "idle us", "description");
+	for (unsigned int i = 0; i < s->nb; i++)
+		printf("%4u  %-14s %10" PRIu64 " %12" PRIu64 "  %-8s %12" PRIu64 " %14" PRIu64
+		       "  %s\n",
+				cpu, s->at[i].name, s->at[i].latency_us, s->at[i].residency_us,
+				s->at[i].disabled ? "no" : "yes", s->at[i].usage, s->at[i].time_us,
+				s->at[i].desc);
+}
+
+/* The CPUs that a command is about: the one asked for, or all. */
+static int
+chosen(const struct options *o, hwloc_bitmap_t cpus, struct err *err)
+{
+	struct topology t;
+	int rc = 0;
+
+	if (topology_open(&t, o->topology, err) != 0)
+		return -1;
+	if (o->cpu < 0)
+		hwloc_bitmap_copy(cpus, t.online);
+	else if (command_cpu(o, &t, -1, false, err) < 0)
+		rc = -1;
+	else
+		hwloc_bitmap_only(cpus, (unsigned int)o->cpu);
+	topology_close(&t);
+	return rc;
+}
+
+static struct idle_states *
+read_all(hwloc_const_bitmap_t cpus)
+{
+	struct idle_states *all;
+	unsigned int cpu, n = 0;
+
+	all = calloc((size_t)hwloc_bitmap_weight(cpus), sizeof(*all));
+	if (all == NULL)
+		abort();
+	hwloc_bitmap_foreach_begin(cpu, cpus)
+	{
+		cpuidle_read(&all[n++], cpu);
+	}
+	hwloc_bitmap_foreach_end();
+	return all;
+}
+
+/* Counts from here on, not since the boot. */
+static void
+subtract(struct idle_states *now, const struct idle_states *before)
+{
+	for (unsigned int i = 0; i < now->nb; i++) {
+		now->at[i].usage -= before->at[i].usage;
+		now->at[i].time_us -= before->at[i].time_us;
+	}
+}
+
+int
+command_states(const struct options *o, struct err *err)
+{
+	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+	json_t *json = json_array();
+	struct idle_states *before = NULL, *now;
+	unsigned int cpu, n = 0, found = 0;
+
+	if (chosen(o, cpus, err) != 0)
+		return -1;
+	if (o->interval > 0) {
+		before = read_all(cpus);
+		nap(o->interval);
+	}
+	now = read_all(cpus);
+	hwloc_bitmap_foreach_begin(cpu, cpus)
+	{
+		if (before != NULL)
+			subtract(&now[n], &before[n]);
+		if (o->json)
+			json_array_append_new(json, states_json(cpu, &now[n]));
+		else
+			print_states(cpu, &now[n], n == 0);
+		found += now[n++].nb;
+	}
+	hwloc_bitmap_foreach_end();
+	if (o->json) {
+		json_dumpf(json, stdout, JSON_INDENT(2));
+		printf("\n");
+	}
+	json_decref(json);
+	free(before);
+	free(now);
+	hwloc_bitmap_free(cpus);
+	if (found == 0)
+		return err_set(err, EXIT_SKIPPED, "no idle states: there is no cpuidle driver");
+	return 0;
+}
+
+/* ---- status ---- */
+
+/* One state of one CPU, from the module or from the kernel's files. */
+struct seen {
+	char name[IDLE_NAME_MAX];
+	uint64_t entries, idle_ns, samples;
+	uint64_t values[SIBIDLE_VALUES_MAX]; /* of the register, as sampled */
+	unsigned int nb_values;
+};
+
+struct seen_cpu {
+	int mode; /* enum sibidle_mode; -1: the module is not there */
+	unsigned int nb;
+	struct seen at[IDLE_STATES_MAX];
+};
+
+static void
+see_files(struct seen_cpu *to, unsigned int cpu)
+{
+	struct idle_states s;
+
+	cpuidle_read(&s, cpu);
+	to->nb = s.nb;
+	for (unsigned int i = 0; i < s.nb; i++) {
+		memset(&to->at[i], 0, sizeof(to->at[i]));
+		snprintf(to->at[i].name, sizeof(to->at[i].name), "%s", s.at[i].name);
+		to->at[i].entries = s.at[i].usage;
+		to->at[i].idle_ns = 1000 * s.at[i].time_us;
+	}
+}
+
+/* The cells of the mode that the CPU is in, and the period that runs. */
+static void
+see_module(struct seen_cpu *to, const struct sibidle *m, const struct sibidle_stats *s)
+{
+	to->nb = 0;
+	for (unsigned int i = 0; i < m->info.nr_states && i < IDLE_STATES_MAX; i++) {
+		const struct sibidle_cell *cell = &s->cells[s->mode][i];
+		struct seen *at = &to->at[to->nb];
+		uint64_t ticks = cell->ticks;
+
+		if ((m->info.states[i].flags & SIBIDLE_STATE_HOOKABLE) == 0)
+			continue;
+		memset(at, 0, sizeof(*at));
+		to->nb++;
+		if (s->idle_state == i && s->idle_mode == s->mode && s->now > s->since)
+			ticks += s->now - s->since;
+		snprintf(at->name, sizeof(at->name), "%s", m->info.states[i].name);
+		at->entries = cell->entries;
+		at->idle_ns = sibidle_ns(m, ticks);
+		at->samples = cell->other;
+		for (unsigned int v = 0; v < SIBIDLE_VALUES_MAX && cell->count[v] > 0; v++) {
+			at->values[at->nb_values++] = cell->value[v];
+			at->samples += cell->count[v];
+		}
+	}
+}
+
+static int
+see(struct seen_cpu *to, const struct sibidle *m, unsigned int cpu, struct err *err)
+{
+	struct sibidle_stats stats;
+
+	to->mode = -1;
+	if (m->fd < 0) {
+		see_files(to, cpu);
+		return 0;
+	}
+	if (sibidle_stats(m, cpu, &stats, err) != 0)
+		return -1;
+	to->mode = (int)stats.mode;
+	/* Without a lease the module counts nothing. */
+	if ((m->info.flags & SIBIDLE_HOOKED) != 0)
+		see_module(to, m, &stats);
+	else
+		see_files(to, cpu);
+	return 0;
+}
+
+static json_t *
+seen_json(unsigned int cpu, const struct seen_cpu *s)
+{
+	json_t *states = json_array();
+
+	for (unsigned int i = 0; i < s->nb; i++) {
+		json_t *values = json_array();
+
+		for (unsigned int v = 0; v < s->at[i].nb_values; v++)
+			json_array_append_new(
+					values, json_sprintf("0x%" PRIx64, s->at[i].values[v]));
+		json_array_append_new(states,
+				json_pack("{s:s, s:I, s:I, s:I, s:o}", "name", s->at[i].name,
+						"entries", (json_int_t)s->at[i].entries, "idle_ns",
+						(json_int_t)s->at[i].idle_ns, "samples",
+						(json_int_t)s->at[i].samples, "spec_ctrl", values));
+	}
+	return json_pack("{s:i, s:o, s:o}", "cpu", (int)cpu, "mode",
+			s->mode < 0 ? json_null()
+				    : json_string(sibidle_mode_word((unsigned int)s->mode)),
+			"states", states);
+}
+
+static void
+print_seen(unsigned int cpu, const struct seen_cpu *s, bool first)
+{
+	if (first)
+		printf("%4s  %-6s %-14s %12s %14s %12s  %s\n", "cpu", "mode", "state", "entries",
+				"idle us", "samples", "spec_ctrl");
+	for (unsigned int i = 0; i < s->nb; i++) {
+		printf("%4u  %-6s %-14s %12" PRIu64 " %14" PRIu64 " %12" PRIu64 " ", cpu,
+				s->mode < 0 ? "-" : sibidle_mode_word((unsigned int)s->mode),
+				s->at[i].name, s->at[i].entries, s->at[i].idle_ns / 1000,
+				s->at[i].samples);
+		for (unsigned int v = 0; v < s->at[i].nb_values; v++)
+			printf("%s0x%" PRIx64, v == 0 ? " " : ";", s->at[i].values[v]);
+		printf("\n");
+	}
+}
+
+/* What came since another look; in another mode it is another count. */
+static void
+seen_since(struct seen_cpu *now, const struct seen_cpu *before)
+{
+	for (unsigned int i = 0; i < now->nb && now->nb == before->nb && now->mode == before->mode;
+			i++) {
+		now->at[i].entries -= before->at[i].entries;
+		now->at[i].samples -= before->at[i].samples;
+		now->at[i].idle_ns = now->at[i].idle_ns > before->at[i].idle_ns
+				? now->at[i].idle_ns - before->at[i].idle_ns
+				: 0;
+	}
+}
+
+/* Look at all CPUs once; with before, print what came since. */
+static int
+look(const struct options *o, struct sibidle *m, hwloc_const_bitmap_t cpus, struct seen_cpu *now,
+		const struct seen_cpu *before, struct err *err)
+{
+	json_t *list = json_array(), *whole;
+	unsigned int cpu, n = 0;
+	int rc = 0;
+
+	hwloc_bitmap_foreach_begin(cpu, cpus)
+	{
+		struct seen_cpu shown;
+
+		if (rc == 0)
+			rc = see(&now[n], m, cpu, err);
+		shown = now[n];
+		if (before != NULL)
+			seen_since(&shown, &before[n]);
+		if (o->json)
+			json_array_append_new(list, seen_json(cpu, &shown));
+		else if (rc == 0)
+			print_seen(cpu, &shown, n == 0);
+		n++;
+	}
+	hwloc_bitmap_foreach_end();
+	whole = json_pack("{s:b, s:o}", "emulated", sys_emulated(), "cpus", list);
+	if (o->json && rc == 0) {
+		json_dumpf(whole, stdout, JSON_COMPACT);
+		printf("\n");
+	} else if (rc == 0 && sys_emulated()) {
+		printf("emulated: times mean nothing here\n");
+	}
+	json_decref(whole);
+	return rc == 0 && fflush(stdout) != 0
+			? err_set(err, EXIT_FAILED, "standard output: %s", strerror(errno))
+			: rc;
+}
+
+/* Without an interval once; with one the first look is only there to be subtracted. */
+static int
+watch(const struct options *o, struct sibidle *m, hwloc_const_bitmap_t cpus, struct err *err)
+{
+	size_t nb = (size_t)hwloc_bitmap_weight(cpus);
+	struct seen_cpu *now = calloc(nb, sizeof(*now)), *before = calloc(nb, sizeof(*before));
+	struct seen_cpu *swap;
+	unsigned int cpu, n = 0;
+	int rc = 0;
+
+	if (now == NULL || before == NULL)
+		abort();
+	if (o->interval <= 0)
+		rc = look(o, m, cpus, now, NULL, err);
+	hwloc_bitmap_foreach_begin(cpu, cpus)
+	{
+		if (rc == 0 && o->interval > 0)
+			rc = see(&before[n++], m, cpu, err);
+	}
+	hwloc_bitmap_foreach_end();
+	while (rc == 0 && o->interval > 0) {
+		nap(o->interval);
+		if (m->fd >= 0 && sibidle_refresh(m, err) != 0)
+			rc = -1;
+		if (rc == 0)
+			rc = look(o, m, cpus, now, before, err);
+		swap = before;
+		before = now;
+		now = swap;
+	}
+	free(now);
+	free(before);
+	return rc;
+}
+
+int
+command_status(const struct options *o, struct err *err)
+{
+	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+	struct sibidle m = { .fd = -1 };
+	struct lock_owner owner;
+	struct err none;
+	char *who;
+	int rc;
+
+	if (chosen(o, cpus, err) != 0)
+		return -1;
+	/* Without the module, or the right to look at it, there is what the kernel counts. */
+	if (sibidle_open(&m, false, &none) != 0 && sys_live() && sys_exists("/sys/module/sibidle"))
+		fprintf(stderr, "idlectl: %s\n", none.text);
+	if (journal_locked(&owner))
+		fprintf(stderr, "idlectl: in use by process %d (%s)\n", (int)owner.pid, owner.who);
+	else if (journal_leftover(&who)) {
+		fprintf(stderr, "idlectl: %s was killed and left its changes: idlectl restore puts them back\n",
+				who);
+		free(who);
+	}
+	rc = watch(o, &m, cpus, err);
+	sibidle_close(&m);
+	hwloc_bitmap_free(cpus);
+	return rc;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Run a program up to its Nth step and kill it there, its supervisor, or both. A step is a system call
+ * that writes, makes a process or a pipe, or locks: what a journal and its restore are made of.
+ *
+ *	kill_at N worker|supervisor|both PROGRAM [ARGUMENT...]
+ *
+ * Exit code 9: the program ended before. Else that of the program, 0 where it was the one killed.
+ */
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ENDED_BEFORE 9
+
+static const long steps[] = { SYS_write, SYS_pwrite64, SYS_fdatasync, SYS_ftruncate, SYS_unlink,
+	SYS_rename, SYS_clone, SYS_fork, SYS_vfork, SYS_pipe2, SYS_flock };
+
+static bool
+is_step(pid_t pid)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, pid, NULL, &regs) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		if ((long)regs.orig_rax == steps[i])
+			return true;
+	return false;
+}
+
+/* Kill the children of a process that run the same program: its supervisor, not its command. */
+static void
+kill_supervisor(pid_t worker)
+{
+	char path[64], ours[4096] = "", theirs[4096] = "", list[256] = "";
+	char *save = NULL;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)worker);
+	if (readlink(path, ours, sizeof(ours) - 1) < 0)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)worker, (int)worker);
+	f = fopen(path, "re");
+	if (f == NULL || fgets(list, sizeof(list), f) == NULL)
+		list[0] = '\0';
+	if (f != NULL)
+		fclose(f);
+	for (char *pid = strtok_r(list, " \n", &save); pid != NULL;
+			pid = strtok_r(NULL, " \n", &save)) {
+		snprintf(path, sizeof(path), "/proc/%s/exe", pid);
+		memset(theirs, 0, sizeof(theirs));
+		if (readlink(path, theirs, sizeof(theirs) - 1) > 0 && strcmp(ours, theirs) == 0)
+			kill(atoi(pid), SIGKILL);
+	}
+}
+
+static int
+finish(pid_t worker, const char *victim)
+{
+	int status = 0;
+
+	if (strcmp(victim, "worker") != 0)
+		kill_supervisor(worker);
+	if (strcmp(victim, "supervisor") != 0)
+		kill(worker, SIGKILL);
+	else
+		ptrace(PTRACE_DETACH, worker, NULL, 0L);
+	waitpid(worker, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+}
+
+/* Every stop of the worker, at the entry and the exit of system calls and at signals. */
+static int
+follow(pid_t worker, int wanted, const char *victim)
+{
+	bool entry = true;
+	int status, seen = 0;
+	long sig = 0;
+
+	for (;;) {
+		if (ptrace(PTRACE_SYSCALL, worker, NULL, sig) != 0 ||
+				waitpid(worker, &status, 0) != worker)
+			return ENDED_BEFORE;
+		if (WIFEXITED(status) || WIFSIGNALED(status))
+			return ENDED_BEFORE;
+		sig = WSTOPSIG(status) == (SIGTRAP | 0x80) ? 0 : WSTOPSIG(status);
+		if (WSTOPSIG(status) != (SIGTRAP | 0x80))
+			continue;
+		if (entry && is_step(worker) && ++seen == wanted)
+			return finish(worker, victim);
+		entry = !entry;
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	int status;
+	pid_t worker;
+
+	if (argc < 4)
+		return 2;
+	worker = fork();
+	if (worker == 0) {
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		execv(argv[3], argv + 3);
+		_exit(127);
+	}
+	if (waitpid(worker, &status, 0) != worker || !WIFSTOPPED(status))
+		return 1;
+	ptrace(PTRACE_SETOPTIONS, worker, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+	return follow(worker, atoi(argv[1]), argv[2]);
+}

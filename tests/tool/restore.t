@@ -1,0 +1,139 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# idlectl gives the machine back: whoever is killed at whatever step, what was changed is put back. On
+# recorded trees; kill_at counts the steps. IDLECTL is the program, ONLY a scenario to try alone.
+. tests/tap.sh
+
+idlectl=$(realpath "${IDLECTL:-${BUILD:-build}/idlectl/idlectl}") || bail "no idlectl"
+kill_at=$(realpath "${BUILD:-build}/tests/kill_at")
+tree=$tmp/tree
+lock=$tree/run/sibfwd/lock
+journal=$tree/run/sibfwd/journal
+# A sanitizer cannot look for leaks in a traced process.
+export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
+tests/data/machines/unpack skx-2s-6.1 "$tree" || bail "no tree"
+
+idlectl() { "$idlectl" --sysroot "$tree" "$@"; }
+snapshot() { (cd "$tree" && find sys proc -type f -exec grep -H . {} + | sort); }
+snapshot >"$tmp/before"
+
+# as_before: no file differs, nothing is left behind.
+as_before() {
+	snapshot | diff "$tmp/before" - && [ ! -e "$journal" ] && flock -n "$lock" true
+}
+
+# The supervisor may still be at it.
+wait_free() {
+	local i
+	for i in $(seq 500); do
+		[ ! -e "$lock" ] || flock -n "$lock" true && return 0
+		sleep 0.01
+	done
+	echo "the lock is held for 5 s"
+	return 1
+}
+
+# until_step N WHO SCENARIO: kill -9 of worker, supervisor or both there; 9 if it ended before.
+until_step() {
+	"$kill_at" "$1" "$2" "$idlectl" --sysroot "$tree" run --cpu 1 --scenario "$3" -- true \
+		>"$tmp/out" 2>&1
+	rc=$?
+	wait_free || return 1
+	[ $rc -eq 9 ] || [ $rc -eq 0 ] || { echo "exit code $rc"; return 1; }
+	[ "$2" != both ] || idlectl restore >>"$tmp/out" 2>&1 || return 1
+	as_before
+}
+
+# each WHO SCENARIO: at every step there is.
+each() {
+	local step
+	rc=
+	for ((step = 1; step < 1000; step++)); do
+		until_step "$step" "$1" "$2" >"$tmp/said" 2>&1 || {
+			echo "at step $step:"
+			cat "$tmp/said" "$tmp/out"
+			# A tree that is not as before would fail all that follows.
+			rm -rf "$tree"
+			tests/data/machines/unpack skx-2s-6.1 "$tree"
+			return 1
+		}
+		[ $rc -ne 9 ] || break
+	done
+	[ "$step" -gt 8 ] && [ "$step" -lt 1000 ]
+}
+
+for scenario in ${ONLY:-c1 poll limit:50 offline c6+limit:200}; do
+	idlectl run --cpu 1 --scenario "$scenario" -- sh -c '
+		cd "$0" && find sys proc -type f -exec grep -H . {} + | sort' "$tree" >"$tmp/during"
+	ok "$scenario changes the tree" eval '! cmp -s "$tmp/before" "$tmp/during"'
+	ok "$scenario is gone afterwards" as_before
+	for who in worker supervisor both; do
+		ok "$scenario: kill -9 of $who at every step" each "$who" "$scenario"
+	done
+done
+[ -z "${ONLY-}" ] || end_tests
+
+# The one that set leaves behind.
+begin_set() {
+	idlectl set --cpu 1 --scenario c1 >"$tmp/out" || return 1
+	holder=$(sed -n 's/.*process \([0-9]*\).*/\1/p' "$tmp/out")
+	supervisor=$(pgrep -P "$holder")
+	! snapshot | cmp -s "$tmp/before" - && [ -n "$supervisor" ]
+}
+ok "set: kill -9 of the holder" eval 'begin_set && kill -KILL $holder && wait_free && as_before'
+ok "set: kill -9 of its supervisor, then restore" eval 'begin_set && kill -KILL $supervisor &&
+	idlectl restore && as_before'
+ok "set: kill -9 of both leaves a journal" eval 'begin_set &&
+	kill -STOP $supervisor && kill -KILL $holder $supervisor && wait_free && [ -e "$journal" ]'
+ok "the next command finds it" eval '! idlectl run --cpu 1 --scenario c6 -- true 2>"$tmp/err" &&
+	has "$tmp/err" "idlectl restore"'
+ok "and status tells of it" eval 'idlectl status >/dev/null 2>"$tmp/err"; has "$tmp/err" "was killed"'
+
+# A journal that ends anywhere: what is whole in it is put back, and nothing else happens.
+cp -r "$tree" "$tmp/killed"
+cp "$journal" "$tmp/journal"
+truncated() {
+	local bytes=$(stat -c %s "$tmp/journal") whole
+	for ((n_bytes = 0; n_bytes <= bytes; n_bytes += 3)); do
+		rm -rf "$tree/sys/devices/system/cpu/cpu1"
+		cp -r "$tmp/killed/sys/devices/system/cpu/cpu1" "$tree/sys/devices/system/cpu/"
+		head -c "$n_bytes" "$tmp/journal" >"$journal"
+		whole=$(head -c "$n_bytes" "$tmp/journal" | grep -c '"path".*}$')
+		idlectl restore --json >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; return 1; }
+		is "$(jq '[.files[] | select(.result == "restored")] | length' "$tmp/out")" "$whole" \
+			"files put back after $n_bytes bytes" || return 1
+		[ ! -e "$journal" ] || return 1
+	done
+}
+ok "a journal that ends at any byte" truncated
+cp "$tmp/journal" "$journal"
+rm -rf "$tree/sys/devices/system/cpu/cpu1"
+cp -r "$tmp/killed/sys/devices/system/cpu/cpu1" "$tree/sys/devices/system/cpu/"
+
+# What somebody else has changed meanwhile stays, and is named.
+state=$tree/sys/devices/system/cpu/cpu1/cpuidle/state0/disable
+echo 7 >"$state"
+ok "what somebody else changed is left alone, and said" eval 'idlectl restore 2>"$tmp/err" &&
+	has "$tmp/err" "state0/disable is 7 now" && is "$(cat "$state")" 7 "the file"'
+ok "restore can be repeated" eval 'idlectl restore >"$tmp/out" && has "$tmp/out" "nothing to restore"'
+echo 0 >"$state"
+ok "and the rest is as before" as_before
+
+# Another boot's journal says nothing of this one.
+sed 's/"boot":"[^"]*"/"boot":"another"/' "$tmp/journal" >"$journal"
+ok "a journal of another boot is removed, and nothing changed" eval \
+	'idlectl restore 2>"$tmp/err" && has "$tmp/err" "another boot" && as_before'
+
+# A process that bears the holder's number but is not it.
+sleep 60 &
+innocent=$!
+exec 8>"$lock"
+flock 8
+echo "$innocent 1 idlectl set" >"$lock"
+ok "a process that has the holder's number by chance is not killed" eval \
+	'! idlectl restore 8>&- 2>"$tmp/err" && kill -0 $innocent && has "$tmp/err" "is gone"'
+exec 8>&-
+kill $innocent
+
+end_tests
