@@ -8,9 +8,11 @@
 #include <rte_cycles.h>
 #include <rte_version.h>
 
+#include "cpuidle.h"
 #include "environment.h"
 #include "machine.h"
 #include "result.h"
+#include "sibidle_device.h"
 #include "sysroot.h"
 
 /* Files of one line each: where in the object, and where in the kernel. */
@@ -20,15 +22,15 @@ static const struct {
 } files[] = {
 	{ "kernel_command_line", "/proc/cmdline" },
 	{ "clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource" },
-	{ "cpu_online", SYS_CPU "online" },
-	{ "cpu_isolated", SYS_CPU "isolated" },
-	{ "cpu_nohz_full", SYS_CPU "nohz_full" },
-	{ "smt_control", SYS_CPU "smt/control" },
-	{ "smt_active", SYS_CPU "smt/active" },
-	{ "idle_driver", SYS_CPU "cpuidle/current_driver" },
-	{ "idle_governor", SYS_CPU "cpuidle/current_governor" },
-	{ "intel_pstate_no_turbo", SYS_CPU "intel_pstate/no_turbo" },
-	{ "cpufreq_boost", SYS_CPU "cpufreq/boost" },
+	{ "cpu_online", SYS_CPU "/online" },
+	{ "cpu_isolated", SYS_CPU "/isolated" },
+	{ "cpu_nohz_full", SYS_CPU "/nohz_full" },
+	{ "smt_control", SYS_CPU "/smt/control" },
+	{ "smt_active", SYS_CPU "/smt/active" },
+	{ "idle_driver", SYS_CPU "/cpuidle/current_driver" },
+	{ "idle_governor", SYS_CPU "/cpuidle/current_governor" },
+	{ "intel_pstate_no_turbo", SYS_CPU "/intel_pstate/no_turbo" },
+	{ "cpufreq_boost", SYS_CPU "/cpufreq/boost" },
 	{ "transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled" },
 	{ "nmi_watchdog", "/proc/sys/kernel/nmi_watchdog" },
 	{ "lockdown", "/sys/kernel/security/lockdown" },
@@ -84,7 +86,7 @@ cpuinfo_json(const char *key)
 static json_t *
 mitigations_json(void)
 {
-	static const char dir_name[] = SYS_CPU "vulnerabilities";
+	static const char dir_name[] = SYS_CPU "/vulnerabilities";
 	json_t *all = json_object();
 	DIR *dir = opendir(dir_name);
 	struct dirent *entry;
@@ -142,6 +144,41 @@ topology_json(const struct topology *t)
 	return all;
 }
 
+/* How the sibling may idle. */
+static json_t *
+idle_states_json(int cpu)
+{
+	struct idle_states s = { 0 };
+	json_t *list = json_array();
+
+	if (cpu >= 0)
+		cpuidle_read(&s, (unsigned int)cpu);
+	for (unsigned int i = 0; i < s.nb; i++)
+		json_array_append_new(list,
+				json_pack("{s:s, s:I, s:b}", "name", s.at[i].name, "latency_us",
+						(json_int_t)s.at[i].latency_us, "enabled",
+						!s.at[i].disabled));
+	return list;
+}
+
+/* Whether the module is there, and why it cannot do what it does. */
+static json_t *
+module_json(void)
+{
+	struct sibidle m;
+	struct err none;
+	json_t *json;
+
+	if (sibidle_open(&m, false, &none) != 0)
+		return json_null();
+	json = json_pack("{s:i, s:s, s:s, s:s, s:s}", "abi", (int)m.info.abi, "driver",
+			m.info.driver, "stock", sibidle_refusal_text(m.info.stock_refusal), "keep",
+			sibidle_refusal_text(m.info.keep_refusal), "clear",
+			sibidle_refusal_text(m.info.clear_refusal));
+	sibidle_close(&m);
+	return json;
+}
+
 static json_t *
 measured_json(const struct placement *p)
 {
@@ -155,10 +192,11 @@ measured_json(const struct placement *p)
 
 		json_object_set_new(one, "sibling_cpu",
 				at->sibling >= 0 ? json_integer(at->sibling) : json_null());
+		json_object_set_new(one, "sibling_idle_states", idle_states_json(at->sibling));
 		for (size_t k = 0; k < sizeof(cpu_files) / sizeof(cpu_files[0]); k++) {
 			char path[256];
 
-			snprintf(path, sizeof(path), SYS_CPU "cpu%u/%s", at->cpu,
+			snprintf(path, sizeof(path), SYS_CPU "/cpu%u/%s", at->cpu,
 					cpu_files[k].path);
 			json_object_set_new(one, cpu_files[k].name, file_json(path));
 		}
@@ -191,6 +229,7 @@ environment_json(const struct placement *p, const struct ports *ports, const str
 	json_object_set_new(env, "dpdk_tsc_hz", json_integer((json_int_t)rte_get_tsc_hz()));
 	json_object_set_new(env, "measured_loop",
 			json_string(lcore_runs_pair_loop(&lcores[0]) ? "pair" : "general"));
+	json_object_set_new(env, "module", module_json());
 	json_object_set_new(env, "controller",
 			json_pack("{s:i, s:i}", "lcore", (int)p->main_lcore, "cpu",
 					(int)p->main_cpu));

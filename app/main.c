@@ -604,16 +604,15 @@ bring_up(struct run *r, struct err *err)
 
 /* ---- the sibling ---- */
 
-/* Whether the scenario makes sense here, before anything is changed; and its supervisor. */
+/* Whether the scenario makes sense here. */
 static int
-begin_control(struct run *r, struct err *err)
+check_scenario(const struct run *r, struct err *err)
 {
 	const struct scenario *s = &r->options.scenario;
 	const struct placed *at = &r->placement.at[0];
 	struct idle_states states;
 	struct err why;
 
-	r->control.lock = r->control.module.fd = -1;
 	if (s->nb == 0)
 		return 0;
 	if (r->placement.nb > 1)
@@ -631,7 +630,7 @@ begin_control(struct run *r, struct err *err)
 	cpuidle_read(&states, (unsigned int)at->sibling);
 	if (scenario_check(s, (unsigned int)at->sibling, &states, &why) != 0)
 		return err_set(err, why.code, "--%s", why.text);
-	return control_begin(&r->control, "dpdk-sibfwd", err);
+	return 0;
 }
 
 /* Nothing is measured before the scenario has been seen to hold. */
@@ -775,11 +774,14 @@ run(struct run *r, struct err *err)
 	if (placement_plan(&r->placement, r->eal_argc, r->eal_argv, o->nb_cores, o->sibling, err) !=
 			0)
 		return -1;
+	if (check_scenario(r, err) != 0)
+		return -1;
 	if (o->dry_run)
 		return dry_run(r, err);
 	if (placement_restrict(&r->placement, err) != 0 || load_capture(r, err) != 0)
 		return -1;
-	if (begin_control(r, err) != 0)
+	/* Its supervisor is made before there are threads. */
+	if (o->scenario.nb > 0 && control_begin(&r->control, "dpdk-sibfwd", err) != 0)
 		return -1;
 	lcore_clock_read(&r->busy_start);
 	for (unsigned int i = 0; i < r->placement.nb; i++)
