@@ -60,23 +60,21 @@ print_states(unsigned int cpu, const struct idle_states *s, bool first)
 				s->at[i].desc);
 }
 
-/* The CPUs that a command is about: the one asked for, or all. */
-static int
-chosen(const struct options *o, hwloc_bitmap_t cpus, struct err *err)
+/* The CPUs that a command is about, to be freed: the one asked for, or all. NULL with err set. */
+static hwloc_bitmap_t
+chosen(const struct options *o, struct err *err)
 {
 	struct topology t;
-	int rc = 0;
+	hwloc_bitmap_t cpus = NULL;
 
 	if (topology_open(&t, o->topology, err) != 0)
-		return -1;
-	if (o->cpu < 0)
-		hwloc_bitmap_copy(cpus, t.online);
-	else if (command_cpu(o, &t, -1, false, err) < 0)
-		rc = -1;
-	else
+		return NULL;
+	if (o->cpu < 0 || command_cpu(o, &t, -1, false, err) >= 0)
+		cpus = hwloc_bitmap_dup(t.online);
+	if (cpus != NULL && o->cpu >= 0)
 		hwloc_bitmap_only(cpus, (unsigned int)o->cpu);
 	topology_close(&t);
-	return rc;
+	return cpus;
 }
 
 static struct idle_states *
@@ -109,13 +107,14 @@ subtract(struct idle_states *now, const struct idle_states *before)
 int
 command_states(const struct options *o, struct err *err)
 {
-	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
-	json_t *json = json_array();
+	hwloc_bitmap_t cpus = chosen(o, err);
+	json_t *json;
 	struct idle_states *before = NULL, *now;
 	unsigned int cpu, n = 0, found = 0;
 
-	if (chosen(o, cpus, err) != 0)
+	if (cpus == NULL)
 		return -1;
+	json = json_array();
 	if (o->interval > 0) {
 		before = read_all(cpus);
 		nap(o->interval);
@@ -254,12 +253,12 @@ print_seen(unsigned int cpu, const struct seen_cpu *s, bool first)
 		printf("%4s  %-6s %-14s %12s %14s %12s  %s\n", "cpu", "mode", "state", "entries",
 				"idle us", "samples", "spec_ctrl");
 	for (unsigned int i = 0; i < s->nb; i++) {
-		printf("%4u  %-6s %-14s %12" PRIu64 " %14" PRIu64 " %12" PRIu64 " ", cpu,
+		printf("%4u  %-6s %-14s %12" PRIu64 " %14" PRIu64 " %12" PRIu64, cpu,
 				s->mode < 0 ? "-" : sibidle_mode_word((unsigned int)s->mode),
 				s->at[i].name, s->at[i].entries, s->at[i].idle_ns / 1000,
 				s->at[i].samples);
 		for (unsigned int v = 0; v < s->at[i].nb_values; v++)
-			printf("%s0x%" PRIx64, v == 0 ? " " : ";", s->at[i].values[v]);
+			printf("%s0x%" PRIx64, v == 0 ? "  " : ";", s->at[i].values[v]);
 		printf("\n");
 	}
 }
@@ -354,14 +353,14 @@ watch(const struct options *o, struct sibidle *m, hwloc_const_bitmap_t cpus, str
 int
 command_status(const struct options *o, struct err *err)
 {
-	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+	hwloc_bitmap_t cpus = chosen(o, err);
 	struct sibidle m = { .fd = -1 };
 	struct lock_owner owner;
 	struct err none;
 	char *who;
 	int rc;
 
-	if (chosen(o, cpus, err) != 0)
+	if (cpus == NULL)
 		return -1;
 	/* Without the module, or the right to look at it, there is what the kernel counts. */
 	if (sibidle_open(&m, false, &none) != 0 && sys_live() && sys_exists("/sys/module/sibidle"))

@@ -47,6 +47,9 @@ topology_open(struct topology *t, const char *xml, struct err *err)
 	}
 	if (hwloc_topology_load(t->hwloc) != 0) {
 		topology_close(t);
+		if (xml != NULL)
+			return err_set(err, EXIT_USAGE, "--topology %s: not a topology of hwloc",
+					xml);
 		return err_set(err, EXIT_FAILED, "hwloc cannot read the topology: %s",
 				strerror(errno));
 	}
@@ -58,7 +61,7 @@ topology_open(struct topology *t, const char *xml, struct err *err)
 		return err_set(err, EXIT_FAILED, "out of memory");
 	}
 	/* A topology from elsewhere has no files that belong to it, but a recorded tree has. */
-	if (hwloc_topology_is_thissystem(t->hwloc) || !sys_live())
+	if (hwloc_topology_is_thissystem(t->hwloc) || (xml == NULL && !sys_live()))
 		sys_read_list(t->isolated, SYS_CPU "/isolated");
 	hwloc_bitmap_and(t->open, t->open, t->online);
 	return 0;

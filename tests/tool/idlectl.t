@@ -175,6 +175,14 @@ ok "status goes on at an interval until it is ended" eval '
 	timeout -s INT 1 idlectl --sysroot "$tree" status --json --interval 0.2 --cpu 1 >"$tmp/out"
 	[ "$(wc -l <"$tmp/out")" -ge 2 ] && jq -e ".cpus" "$tmp/out" >/dev/null'
 
+# Nothing that would run on another CPU, or interrupt it: files and the module's memory only.
+ok "looking wakes no CPU" eval '
+	strace -f -qq -e trace=sched_setaffinity,tgkill,tkill,membarrier -o "$tmp/trace" \
+		timeout -s INT 1 idlectl status --interval 0.2 >/dev/null 2>&1
+	strace -f -qq -e trace=sched_setaffinity,tgkill,tkill,membarrier -o "$tmp/trace2" \
+		idlectl states >/dev/null 2>&1
+	! grep -h sched_setaffinity "$tmp/trace" "$tmp/trace2"'
+
 # ---- man page and completion ----
 
 ok "the man page is well-formed and has every command" eval 'run --man &&
