@@ -409,9 +409,11 @@ ok "--json and --ktap exclude each other" both
 here=$(nproc --all)
 last=$((here - 1))
 looks_only() {
-	strace -f -o "$tmp/strace" -e trace=open,openat,openat2,creat "$idlectl" doctor --cpu $last >"$tmp/out" ||
+	ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" \
+		strace -f -o "$tmp/strace" -e trace=open,openat,openat2,creat "$idlectl" doctor --cpu $last >"$tmp/out" ||
 		return 1
-	! grep -E 'O_WRONLY|O_RDWR|O_CREAT|creat\(' "$tmp/strace" &&
+	# A build that counts coverage writes that.
+	! grep -v '\.gcda"' "$tmp/strace" | grep -E 'O_WRONLY|O_RDWR|O_CREAT|creat\(' &&
 		! grep -E "/dev/cpu|cpu$last/cpufreq/(scaling_cur_freq|energy_perf)|mon_data" "$tmp/strace" &&
 		grep -q vulnerabilities/spectre_v2 "$tmp/strace"
 }
