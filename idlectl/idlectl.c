@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,53 +35,46 @@ struct option_row {
 	const char *value; /* NULL: none */
 	unsigned int takes;
 	const char *help;
-	int (*set)(struct options *o, const char *value, struct err *err);
+	int (*set)(struct options *o, const struct option_row *row, const char *value,
+			struct err *err);
+	size_t offset; /* in struct options */
 };
 
+#define AT(member) offsetof(struct options, member)
+
+static void *
+field(struct options *o, const struct option_row *row)
+{
+	return (char *)o + row->offset;
+}
+
 static int
-set_sysroot(struct options *o, const char *value, struct err *err)
+set_sysroot(struct options *o, const struct option_row *row, const char *value, struct err *err)
 {
 	(void)o;
+	(void)row;
 	return sys_root(value, err);
 }
 
 static int
-set_topology(struct options *o, const char *value, struct err *err)
-{
-	(void)err;
-	o->topology = value;
-	return 0;
-}
-
-static int
-set_json(struct options *o, const char *value, struct err *err)
+set_flag(struct options *o, const struct option_row *row, const char *value, struct err *err)
 {
 	(void)value;
 	(void)err;
-	o->json = true;
+	*(bool *)field(o, row) = true;
 	return 0;
 }
 
 static int
-set_ktap(struct options *o, const char *value, struct err *err)
+set_text(struct options *o, const struct option_row *row, const char *value, struct err *err)
 {
-	(void)value;
 	(void)err;
-	o->ktap = true;
+	*(const char **)field(o, row) = value;
 	return 0;
 }
 
 static int
-set_words(struct options *o, const char *value, struct err *err)
-{
-	(void)value;
-	(void)err;
-	o->words = true;
-	return 0;
-}
-
-static int
-set_cpu(struct options *o, const char *value, struct err *err)
+set_cpu(struct options *o, const struct option_row *row, const char *value, struct err *err)
 {
 	char *end;
 	unsigned long n;
@@ -88,65 +82,42 @@ set_cpu(struct options *o, const char *value, struct err *err)
 	errno = 0;
 	n = strtoul(value, &end, 10);
 	if (value[0] < '0' || value[0] > '9' || *end != '\0' || errno != 0 || n > 65535)
-		return err_set(err, EXIT_USAGE, "--cpu %s: not a CPU number", value);
-	o->cpu = (int)n;
+		return err_set(err, EXIT_USAGE, "--%s %s: not a CPU number", row->name, value);
+	*(int *)field(o, row) = (int)n;
 	return 0;
 }
 
 static int
-set_scenario(struct options *o, const char *value, struct err *err)
-{
-	(void)err;
-	o->scenario = value;
-	return 0;
-}
-
-static int
-set_svg(struct options *o, const char *value, struct err *err)
-{
-	(void)err;
-	o->svg = value;
-	return 0;
-}
-
-static int
-seconds(const char *name, const char *value, double *to, struct err *err)
+set_seconds(struct options *o, const struct option_row *row, const char *value, struct err *err)
 {
 	char *end;
 	double n = strtod(value, &end);
 
 	if (end == value || *end != '\0' || !isfinite(n) || n < 0.001 || n > SECONDS_MAX)
-		return err_set(err, EXIT_USAGE, "%s %s: not a number of seconds from 0.001 to %.0f",
-				name, value, SECONDS_MAX);
-	*to = n;
+		return err_set(err, EXIT_USAGE,
+				"--%s %s: not a number of seconds from 0.001 to %.0f", row->name,
+				value, SECONDS_MAX);
+	*(double *)field(o, row) = n;
 	return 0;
-}
-
-static int
-set_interval(struct options *o, const char *value, struct err *err)
-{
-	return seconds("--interval", value, &o->interval, err);
-}
-
-static int
-set_ttl(struct options *o, const char *value, struct err *err)
-{
-	return seconds("--ttl", value, &o->ttl, err);
 }
 
 static const struct option_row option_rows[] = {
 	{ "sysroot", "DIR", ~0U,
 			"look at the tree below DIR (sys/, proc/, run/), not at this machine",
-			set_sysroot },
-	{ "topology", "XML", ~0U, "take the topology from hwloc's file XML", set_topology },
-	{ "json", NULL, TAKES_JSON, "print JSON", set_json },
-	{ "ktap", NULL, TAKES_KTAP, "print KTAP", set_ktap },
-	{ "words", NULL, TAKES_WORDS, "print bare words, one a line", set_words },
-	{ "cpu", "N", TAKES_CPU, "the CPU", set_cpu },
-	{ "scenario", "S", TAKES_SCENARIO, "words joined by +, as c1+clear", set_scenario },
-	{ "interval", "SEC", TAKES_INTERVAL, "what happens in so many seconds", set_interval },
-	{ "ttl", "SEC", TAKES_TTL, "give everything back after so many seconds", set_ttl },
-	{ "svg", "FILE", TAKES_SVG, "draw a picture", set_svg },
+			set_sysroot, 0 },
+	{ "topology", "XML", ~0U, "take the topology from hwloc's file XML", set_text,
+			AT(topology) },
+	{ "json", NULL, TAKES_JSON, "print JSON", set_flag, AT(json) },
+	{ "ktap", NULL, TAKES_KTAP, "print KTAP", set_flag, AT(ktap) },
+	{ "words", NULL, TAKES_WORDS, "print bare words, one a line", set_flag, AT(words) },
+	{ "cpu", "N", TAKES_CPU, "the CPU", set_cpu, AT(cpu) },
+	{ "scenario", "S", TAKES_SCENARIO, "words joined by +, as c1+clear", set_text,
+			AT(scenario) },
+	{ "interval", "SEC", TAKES_INTERVAL, "what happens in so many seconds", set_seconds,
+			AT(interval) },
+	{ "ttl", "SEC", TAKES_TTL, "give everything back after so many seconds", set_seconds,
+			AT(ttl) },
+	{ "svg", "FILE", TAKES_SVG, "draw a picture", set_text, AT(svg) },
 };
 #define NB_OPTIONS (sizeof(option_rows) / sizeof(option_rows[0]))
 
@@ -436,7 +407,7 @@ parse_option(struct line *l, int argc, char **argv, int *i, unsigned int *given,
 	if ((*given & 1U << (row - option_rows)) != 0)
 		return err_set(err, EXIT_USAGE, "--%s: given twice", row->name);
 	*given |= 1U << (row - option_rows);
-	return row->set(&l->options, value, err);
+	return row->set(&l->options, row, value, err);
 }
 
 static int
