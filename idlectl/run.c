@@ -254,9 +254,11 @@ hold(const struct options *o, unsigned int cpu, const struct scenario *s, int te
 	struct answer a = { 0 };
 	struct control c;
 	sigset_t signals;
+	bool told;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	setsid();
+	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_NAME, "sibfwd-hold");
 	ending_signals(&signals);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
@@ -268,11 +270,13 @@ hold(const struct options *o, unsigned int cpu, const struct scenario *s, int te
 	a.rc = control_begin(&c, HOLDER, &a.err);
 	if (a.rc == 0)
 		a.rc = apply(&c, cpu, s, &a.err);
-	if (write(tell, &a, sizeof(a)) != sizeof(a) && a.rc == 0)
-		a.rc = control_end(&c, &a.err);
+	told = write(tell, &a, sizeof(a)) == sizeof(a);
 	close(tell);
 	if (a.rc != 0)
 		_exit(EXIT_FAILED);
+	/* Nobody is left who would know of it. */
+	if (!told)
+		_exit(control_end(&c, &a.err) == 0 ? EXIT_FAILED : EXIT_UNRESTORED);
 	if (o->ttl > 0) {
 		struct timespec ttl = { .tv_sec = (time_t)o->ttl,
 			.tv_nsec = (long)(1e9 * (o->ttl - (double)(time_t)o->ttl)) };

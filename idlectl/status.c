@@ -149,6 +149,7 @@ command_states(const struct options *o, struct err *err)
 /* One state of one CPU, from the module or from the kernel's files. */
 struct seen {
 	char name[IDLE_NAME_MAX];
+	bool now; /* the CPU sleeps in it at this moment, as the module tells */
 	uint64_t entries, idle_ns, samples;
 	uint64_t values[SIBIDLE_VALUES_MAX]; /* of the register, as sampled */
 	unsigned int nb_values;
@@ -192,6 +193,7 @@ see_module(struct seen_cpu *to, const struct sibidle *m, const struct sibidle_st
 		if (s->idle_state == i && s->idle_mode == s->mode && s->now > s->since)
 			ticks += s->now - s->since;
 		snprintf(at->name, sizeof(at->name), "%s", m->info.states[i].name);
+		at->now = s->idle_state == i;
 		at->entries = cell->entries;
 		at->idle_ns = sibidle_ns(m, ticks);
 		at->samples = cell->other;
@@ -250,13 +252,13 @@ static void
 print_seen(unsigned int cpu, const struct seen_cpu *s, bool first)
 {
 	if (first)
-		printf("%4s  %-6s %-14s %12s %14s %12s  %s\n", "cpu", "mode", "state", "entries",
-				"idle us", "samples", "spec_ctrl");
+		printf("%4s  %-6s %-14s %3s %12s %14s %12s  %s\n", "cpu", "mode", "state", "now",
+				"entries", "idle us", "samples", "spec_ctrl");
 	for (unsigned int i = 0; i < s->nb; i++) {
-		printf("%4u  %-6s %-14s %12" PRIu64 " %14" PRIu64 " %12" PRIu64, cpu,
+		printf("%4u  %-6s %-14s %3s %12" PRIu64 " %14" PRIu64 " %12" PRIu64, cpu,
 				s->mode < 0 ? "-" : sibidle_mode_word((unsigned int)s->mode),
-				s->at[i].name, s->at[i].entries, s->at[i].idle_ns / 1000,
-				s->at[i].samples);
+				s->at[i].name, s->at[i].now ? "*" : "", s->at[i].entries,
+				s->at[i].idle_ns / 1000, s->at[i].samples);
 		for (unsigned int v = 0; v < s->at[i].nb_values; v++)
 			printf("%s0x%" PRIx64, v == 0 ? "  " : ";", s->at[i].values[v]);
 		printf("\n");
