@@ -4,6 +4,7 @@
  * the shell's completion.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -461,6 +462,10 @@ main(int argc, char **argv)
 	struct err err;
 	int rc;
 
+	/* A closed standard stream would hand its number to the next file that is opened. */
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+			return EXIT_FAILED;
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		printf("idlectl %s\n", SIBFWD_VERSION);
 		return EXIT_DONE;

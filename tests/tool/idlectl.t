@@ -105,6 +105,9 @@ ok "SIGTERM ends command and scenario" eval '
 	for i in $(seq 200); do pgrep -x -P $pid sleep >/dev/null && break; sleep 0.02; done
 	kill -TERM $pid; wait $pid; is $? 143 "exit code" &&
 	is "$(cat "$tree/sys/devices/system/cpu/cpu1/cpuidle/state0/disable")" 0 "POLL"'
+ok "closed standard streams do no harm" eval '
+	idlectl --sysroot "$tree" run --cpu 1 --scenario c1 -- true <&- >&- 2>&-; is $? 0 "exit code" &&
+	[ ! -e "$tree/run/sibfwd/journal" ] && flock -w 5 "$tree/run/sibfwd/lock" true'
 ok "scenarios lists every word" eval 'on_tree scenarios && has "$tmp/out" c1e c6 limit:US keep clear \
 	wake:HZ offline && on_tree scenarios --json && jq -e "length > 10" "$tmp/out"'
 
