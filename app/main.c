@@ -604,6 +604,23 @@ bring_up(struct run *r, struct err *err)
 
 /* ---- the sibling ---- */
 
+/* as-is means that nobody has changed anything. */
+static void
+warn_of_others(void)
+{
+	struct lock_owner owner;
+	char *who;
+
+	if (journal_locked(&owner)) {
+		warn("not as is: process %d (%s) controls how a CPU idles", (int)owner.pid,
+				owner.who);
+	} else if (journal_leftover(&who)) {
+		warn("not as is: %s was killed and left its changes, idlectl restore puts them back",
+				who);
+		free(who);
+	}
+}
+
 /* Whether the scenario makes sense here. */
 static int
 check_scenario(const struct run *r, struct err *err)
@@ -613,8 +630,10 @@ check_scenario(const struct run *r, struct err *err)
 	struct idle_states states;
 	struct err why;
 
-	if (s->nb == 0)
+	if (s->nb == 0) {
+		warn_of_others();
 		return 0;
+	}
 	if (r->placement.nb > 1)
 		return err_set(err, EXIT_USAGE,
 				"--scenario %s: with --nb-cores=%u there is more than one sibling",
@@ -666,9 +685,13 @@ restore_scenario(struct run *r, int rc, struct err *err)
 {
 	struct err why;
 
-	if (r->result != NULL && r->control.scenario != NULL)
-		result_log(r->result, "CPU %u: given back", r->control.cpu);
-	return outcome(control_restore(&r->control, &why), &why, rc, err);
+	bool applied = r->control.scenario != NULL;
+	int restored = control_restore(&r->control, &why);
+
+	if (r->result != NULL && applied)
+		result_log(r->result, "CPU %u: %s", r->control.cpu,
+				restored == 0 ? "given back" : why.text);
+	return outcome(restored, &why, rc, err);
 }
 
 static int

@@ -20,8 +20,10 @@ close_others(int life, int lock)
 {
 	int low = life < lock ? life : lock, high = life < lock ? lock : life;
 
-	close_range(3, (unsigned int)low - 1, 0);
-	close_range((unsigned int)low + 1, (unsigned int)high - 1, 0);
+	if (low > 3)
+		close_range(3, (unsigned int)low - 1, 0);
+	if (high > low + 1)
+		close_range((unsigned int)low + 1, (unsigned int)high - 1, 0);
 	close_range((unsigned int)high + 1, ~0U, 0);
 }
 
@@ -38,6 +40,7 @@ supervise(int life, int lock, const char *who)
 	struct err err;
 	sigset_t none;
 	char byte;
+	ssize_t n;
 	int rc;
 
 	setsid();
@@ -47,8 +50,11 @@ supervise(int life, int lock, const char *who)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "sibfwd-restore");
 	close_others(life, lock);
-	while (read(life, &byte, 1) < 0 && errno == EINTR)
+	while ((n = read(life, &byte, 1)) < 0 && errno == EINTR)
 		;
+	/* Only the end of the pipe is the end of the worker. */
+	if (n != 0)
+		_exit(EXIT_FAILED);
 	rc = journal_restore(&r, &err);
 	/* After an orderly end there was nothing to do. */
 	if (json_array_size(r.files) > 0)
@@ -161,8 +167,10 @@ control_restore(struct control *c, struct err *err)
 	load_end(c->load);
 	c->load = NULL;
 	sibidle_close(&c->module);
-	c->scenario = NULL;
+	/* What could not be put back is tried again at the end, and by the supervisor. */
 	rc = journal_undo(&c->journal, &r, err);
+	if (rc == 0)
+		c->scenario = NULL;
 	restored_print(&r, c->who);
 	restored_free(&r);
 	return rc;

@@ -79,7 +79,9 @@ read_cmdline(hwloc_bitmap_t rcu_nocbs)
 			if (strncmp(word, "rcu_nocbs=", 10) != 0)
 				continue;
 			hwloc_bitmap_zero(rcu_nocbs);
-			parse_cpus(rcu_nocbs, word + 10, (unsigned int)hwloc_bitmap_last(possible));
+			if (hwloc_bitmap_last(possible) >= 0)
+				parse_cpus(rcu_nocbs, word + 10,
+						(unsigned int)hwloc_bitmap_last(possible));
 		}
 	hwloc_bitmap_free(possible);
 	free(cmdline);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "journal.h"
@@ -89,6 +90,22 @@ read_owner(int fd, struct lock_owner *owner)
 		owner->pid = pid;
 }
 
+/* Who only looks has it for a moment, so that is not the end yet. Returns 0 or an errno. */
+static int
+take_lock(int fd)
+{
+	const struct timespec nap = { .tv_nsec = 10000000 };
+
+	for (int tries = 0; tries < 20; tries++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK)
+			return errno;
+		nanosleep(&nap, NULL);
+	}
+	return EWOULDBLOCK;
+}
+
 int
 journal_lock(const char *who, struct err *err)
 {
@@ -103,8 +120,8 @@ journal_lock(const char *who, struct err *err)
 		return err_set(err, EXIT_FAILED, "%s: %s%s", LOCK_PATH, strerror(errno),
 				errno == EACCES ? " (changing how a CPU idles needs root; looking does not)"
 						: "");
-	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-		rc = errno;
+	rc = take_lock(fd);
+	if (rc != 0) {
 		read_owner(fd, &owner);
 		close(fd);
 		if (rc != EWOULDBLOCK)
@@ -190,16 +207,6 @@ journal_end(struct journal *j, bool remove)
 }
 
 int
-journal_check(struct err *err)
-{
-	if (!sys_exists("%s", JOURNAL_PATH))
-		return 0;
-	return err_set(err, EXIT_FAILED,
-			"%s is there: an earlier run was killed and left its changes (idlectl restore puts them back)",
-			JOURNAL_PATH);
-}
-
-int
 journal_begin(struct journal *j, const char *who, struct err *err)
 {
 	char *path = sys_path("%s", JOURNAL_PATH), *boot = boot_id();
@@ -270,15 +277,11 @@ is_entry(const json_t *line)
 			json_is_string(json_object_get(line, "new"));
 }
 
-/* Returns false where there is no journal. */
-static bool
-load(struct contents *c)
+static void
+parse(struct contents *c, char *text)
 {
-	char *text = sys_read("%s", JOURNAL_PATH), *save = NULL;
+	char *save = NULL;
 
-	memset(c, 0, sizeof(*c));
-	if (text == NULL)
-		return false;
 	c->entries = json_array();
 	for (char *line = strtok_r(text, "\n", &save); line != NULL && !c->torn;
 			line = strtok_r(NULL, "\n", &save)) {
@@ -294,8 +297,35 @@ load(struct contents *c)
 			json_decref(json);
 	}
 	c->torn |= c->header == NULL;
+}
+
+/* The journal that is there. Returns false where there is none. */
+static bool
+load(struct contents *c)
+{
+	char *text = sys_read("%s", JOURNAL_PATH);
+
+	memset(c, 0, sizeof(*c));
+	if (text == NULL)
+		return false;
+	parse(c, text);
 	free(text);
 	return true;
+}
+
+/* One's own, whatever has become of its name. */
+static bool
+load_own(struct contents *c, int fd)
+{
+	off_t size = lseek(fd, 0, SEEK_END);
+	char *text = size < 0 ? NULL : calloc(1, (size_t)size + 1);
+	bool read = text != NULL && pread(fd, text, (size_t)size, 0) == size;
+
+	memset(c, 0, sizeof(*c));
+	if (read)
+		parse(c, text);
+	free(text);
+	return read;
 }
 
 static void
@@ -316,6 +346,36 @@ of_this_boot(const struct contents *c)
 	return same;
 }
 
+static int
+journal_remove(struct err *err)
+{
+	char *path = sys_path("%s", JOURNAL_PATH);
+	int rc = 0;
+
+	if (unlink(path) != 0 && errno != ENOENT)
+		rc = err_set(err, EXIT_UNRESTORED, "%s: %s", JOURNAL_PATH, strerror(errno));
+	free(path);
+	return rc;
+}
+
+int
+journal_check(struct err *err)
+{
+	struct contents c;
+	bool ours;
+
+	if (!load(&c))
+		return 0;
+	ours = of_this_boot(&c);
+	unload(&c);
+	/* What another boot left is gone with it. */
+	if (!ours)
+		return journal_remove(err);
+	return err_set(err, EXIT_FAILED,
+			"%s is there: an earlier run was killed and left its changes (idlectl restore puts them back)",
+			JOURNAL_PATH);
+}
+
 static void
 note(struct restored *r, const char *path, const char *result, const char *value)
 {
@@ -332,9 +392,12 @@ put_back(struct restored *r, const json_t *entry)
 	const char *ours = json_string_value(json_object_get(entry, "new"));
 	char *now = sys_read("%s", path);
 
-	if (now == NULL) {
+	if (now == NULL && (errno == ENOENT || errno == ENODEV)) {
 		r->kept++;
 		note(r, path, "gone", strerror(errno));
+	} else if (now == NULL) {
+		r->failed++;
+		note(r, path, "failed", strerror(errno));
 	} else if (strcmp(now, old) == 0) {
 		/* Written down and not made, or put back before. */
 	} else if (strcmp(now, ours) != 0) {
@@ -350,21 +413,15 @@ put_back(struct restored *r, const json_t *entry)
 	free(now);
 }
 
-/* Put back what the journal tells, from its end. */
+/* Put back what a journal tells, from its end. */
 static int
-undo(struct restored *r, struct err *err)
+undo(struct contents *c, struct restored *r, struct err *err)
 {
-	struct contents c;
-
-	memset(r, 0, sizeof(*r));
-	r->files = json_array();
-	if (!load(&c))
-		return 0;
-	r->torn = c.torn;
-	r->foreign = !of_this_boot(&c);
-	for (size_t i = json_array_size(c.entries); i-- > 0 && !r->foreign;)
-		put_back(r, json_array_get(c.entries, i));
-	unload(&c);
+	r->torn = c->torn;
+	r->foreign = !of_this_boot(c);
+	for (size_t i = json_array_size(c->entries); i-- > 0 && !r->foreign;)
+		put_back(r, json_array_get(c->entries, i));
+	unload(c);
 	if (r->failed == 0)
 		return 0;
 	return err_set(err, EXIT_UNRESTORED,
@@ -374,23 +431,28 @@ undo(struct restored *r, struct err *err)
 int
 journal_restore(struct restored *r, struct err *err)
 {
-	char *path;
-	int rc = undo(r, err);
+	struct contents c;
+	int rc;
 
-	if (rc != 0)
-		return rc;
-	path = sys_path("%s", JOURNAL_PATH);
-	if (unlink(path) != 0 && errno != ENOENT)
-		rc = err_set(err, EXIT_UNRESTORED, "%s: %s", JOURNAL_PATH, strerror(errno));
-	free(path);
-	return rc;
+	memset(r, 0, sizeof(*r));
+	r->files = json_array();
+	if (!load(&c))
+		return 0;
+	rc = undo(&c, r, err);
+	return rc == 0 ? journal_remove(err) : rc;
 }
 
 int
 journal_undo(struct journal *j, struct restored *r, struct err *err)
 {
-	int rc = undo(r, err);
+	struct contents c;
+	int rc;
 
+	memset(r, 0, sizeof(*r));
+	r->files = json_array();
+	if (!load_own(&c, j->fd))
+		return err_set(err, EXIT_UNRESTORED, "%s: %s", JOURNAL_PATH, strerror(errno));
+	rc = undo(&c, r, err);
 	if (rc == 0 && ftruncate(j->fd, j->header) != 0)
 		rc = err_set(err, EXIT_UNRESTORED, "%s: %s", JOURNAL_PATH, strerror(errno));
 	return rc;
@@ -441,9 +503,10 @@ journal_leftover(char **who)
 	if (left && who != NULL)
 		*who = sys_format("process %d (%s)",
 				(int)json_integer_value(json_object_get(c.header, "pid")),
-				c.header != NULL ? json_string_value(
-								   json_object_get(c.header, "who"))
-						 : "unknown");
+				json_is_string(json_object_get(c.header, "who"))
+						? json_string_value(
+								  json_object_get(c.header, "who"))
+						: "unknown");
 	unload(&c);
 	return left;
 }

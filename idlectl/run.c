@@ -22,6 +22,7 @@
 #include "sysroot.h"
 
 #define HOLDER "idlectl set"
+#define MESSAGES RUN_DIR "/messages"
 #define ENDING_S 10 /* that a holder may take to give everything back */
 
 /* ---- scenarios ---- */
@@ -163,12 +164,16 @@ apply(struct control *c, unsigned int cpu, const struct scenario *s, struct err 
 static pid_t
 start(char *const *argv, const sigset_t *mask, const cpu_set_t *cpus)
 {
-	pid_t pid;
+	pid_t pid, parent = getpid();
 
 	fflush(NULL);
 	pid = fork();
 	if (pid != 0)
 		return pid;
+	/* Without us the scenario ends, and what the command does means something else. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(126);
 	if (CPU_COUNT(cpus) > 0)
 		sched_setaffinity(0, sizeof(*cpus), cpus);
 	sigprocmask(SIG_SETMASK, mask, NULL);
@@ -188,7 +193,7 @@ wait_for(pid_t pid, const sigset_t *signals)
 		siginfo_t info;
 		int sig = sigwaitinfo(signals, &info);
 
-		if (sig == SIGCHLD && waitpid(pid, &status, WNOHANG) == pid)
+		if (sig == SIGCHLD && waitpid(pid, &status, WNOHANG) != 0)
 			break;
 		if (sig > 0 && sig != SIGCHLD && info.si_code <= 0)
 			kill(pid, sig);
@@ -212,6 +217,8 @@ command_run(const struct options *o, struct err *err)
 	/* From here on a signal ends in good order; SIGKILL is the supervisor's. */
 	ending_signals(&signals);
 	sigaddset(&signals, SIGCHLD);
+	/* Ignored, as a parent may have left it, no child's end would be told. */
+	signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &signals, &before);
 	cpus = leave_cpu((unsigned int)cpu);
 	if (control_begin(&c, "idlectl run", err) != 0 ||
@@ -247,6 +254,29 @@ struct answer {
 	struct err err;
 };
 
+static int
+open_messages(void)
+{
+	char *path = sys_path(MESSAGES);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+
+	free(path);
+	return fd;
+}
+
+/* Pass on what a holder said when it gave its CPU back, which nobody has read yet. */
+static void
+print_messages(void)
+{
+	char *text = sys_read(MESSAGES), *path = sys_path(MESSAGES);
+
+	if (text != NULL && text[0] != '\0')
+		fprintf(stderr, "%s\n", text);
+	unlink(path);
+	free(path);
+	free(text);
+}
+
 /* The process that stays: until a signal, or for so many seconds. */
 __attribute__((noreturn)) static void
 hold(const struct options *o, unsigned int cpu, const struct scenario *s, int tell)
@@ -255,7 +285,7 @@ hold(const struct options *o, unsigned int cpu, const struct scenario *s, int te
 	struct control c;
 	sigset_t signals;
 	bool told;
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int messages, null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	setsid();
 	signal(SIGPIPE, SIG_IGN);
@@ -265,8 +295,13 @@ hold(const struct options *o, unsigned int cpu, const struct scenario *s, int te
 	if (chdir("/") != 0)
 		null = -1;
 	leave_cpu(cpu);
+	/* What is said at the end is for "idlectl restore"; nothing else of the caller's is kept. */
+	messages = open_messages();
 	for (int fd = 0; fd <= 2 && null >= 0; fd++)
-		dup2(null, fd);
+		dup2(fd == 2 && messages >= 0 ? messages : null, fd);
+	if (tell > 3)
+		close_range(3, (unsigned int)tell - 1, 0);
+	close_range((unsigned int)tell + 1, ~0U, 0);
 	a.rc = control_begin(&c, HOLDER, &a.err);
 	if (a.rc == 0)
 		a.rc = apply(&c, cpu, s, &a.err);
@@ -397,14 +432,18 @@ command_restore(const struct options *o, struct err *err)
 	pid_t holder = 0;
 	int lock, rc;
 
-	if (journal_locked(&owner) && strcmp(owner.who, HOLDER) == 0) {
-		if (end_holder(&owner, err) != 0)
+	if (journal_locked(&owner)) {
+		bool gone = process_start(owner.pid) != owner.start || owner.start == 0;
+
+		/* A supervisor that is still at it is waited for, whoever it works for. */
+		if ((gone || strcmp(owner.who, HOLDER) == 0) && end_holder(&owner, err) != 0)
 			return -1;
-		holder = owner.pid;
+		holder = gone ? 0 : owner.pid;
 	}
 	lock = journal_lock("idlectl restore", err);
 	if (lock < 0)
 		return -1;
+	print_messages();
 	rc = journal_restore(&r, err);
 	print_restored(o, &r, holder);
 	restored_free(&r);

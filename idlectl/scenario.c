@@ -189,8 +189,8 @@ scenario_check(const struct scenario *s, unsigned int cpu, const struct idle_sta
 				s->text, state->name);
 	if (found == NULL && states->nb == 0)
 		return err_set(err, EXIT_SKIPPED,
-				"%s: CPU %u has no idle states (no cpuidle driver)", state->name,
-				cpu);
+				"scenario %s: CPU %u has no idle states (no cpuidle driver)",
+				s->text, cpu);
 	if (found == NULL) {
 		names = cpuidle_names(states);
 		err_set(err, EXIT_USAGE,

@@ -134,9 +134,9 @@ sibidle_apply(struct control *c, const struct word *w, struct err *err)
 			saved == EBUSY ? "another program leases that CPU" : strerror(saved));
 }
 
-/* Entries and samples in a mode, and how many samples had IBRS set. */
+/* Samples in a mode, and how many of them had IBRS set. */
 struct seen {
-	uint64_t entries, samples, with_ibrs;
+	uint64_t samples, with_ibrs;
 };
 
 static struct seen
@@ -147,7 +147,6 @@ count(const struct sibidle_stats *s, unsigned int mode)
 	for (unsigned int i = 0; i < SIBIDLE_STATES_MAX; i++) {
 		const struct sibidle_cell *cell = &s->cells[mode][i];
 
-		n.entries += cell->entries;
 		for (unsigned int v = 0; v < SIBIDLE_VALUES_MAX; v++) {
 			n.samples += cell->count[v];
 			n.with_ibrs += (cell->value[v] & IBRS) != 0 ? cell->count[v] : 0;
@@ -163,6 +162,7 @@ watch(struct control *c, const struct word *w, struct err *err)
 	const struct timespec nap = { .tv_nsec = 2000000 };
 	struct sibidle_stats stats;
 	struct seen before, now;
+	uint64_t samples, set;
 
 	if (sibidle_stats(&c->module, c->cpu, &stats, err) != 0)
 		return -1;
@@ -173,10 +173,20 @@ watch(struct control *c, const struct word *w, struct err *err)
 		if (sibidle_stats(&c->module, c->cpu, &stats, err) != 0)
 			return -1;
 		now = count(&stats, w->row->value);
-		if (now.entries == before.entries)
+		samples = now.samples - before.samples;
+		set = now.with_ibrs - before.with_ibrs;
+		/* A sample is taken when the CPU goes to sleep; without the register there is none. */
+		if (samples == 0 &&
+				((c->module.info.flags & SIBIDLE_REGISTER_READABLE) != 0 ||
+						stats.idle_mode != w->row->value ||
+						stats.idle_state == SIBIDLE_AWAKE))
 			continue;
-		if (w->row->value == SIBIDLE_CLEAR && now.with_ibrs != before.with_ibrs)
+		if (w->row->value == SIBIDLE_CLEAR && set != 0)
 			return err_set(err, EXIT_FAILED, "clear: IBRS was set in idle on CPU %u",
+					c->cpu);
+		if (w->row->value == SIBIDLE_KEEP && set != samples &&
+				c->module.info.clear_refusal == SIBIDLE_OK)
+			return err_set(err, EXIT_FAILED, "keep: IBRS was clear in idle on CPU %u",
 					c->cpu);
 		return 0;
 	}

@@ -17,10 +17,9 @@ sibling_read(const struct control *c, unsigned int cpu, bool wake, struct siblin
 	struct err none;
 
 	memset(counts, 0, sizeof(*counts));
+	counts->asleep = wake && !cpuidle_kick(cpu);
 	counts->leased = c->scenario != NULL && c->module.fd >= 0 &&
 			sibidle_stats(&c->module, cpu, &counts->stats, &none) == 0;
-	if (wake && !counts->leased)
-		cpuidle_kick(cpu);
 	cpuidle_read(&counts->states, cpu);
 }
 
@@ -98,6 +97,11 @@ sampled(const struct control *c, const struct sibling_counts *before,
 	const struct word *mode = scenario_word(c->scenario, WORD_MODE);
 	uint64_t all = 0, wrong = 0;
 
+	if (mode == NULL)
+		return 0;
+	/* Suspend, or somebody who took the CPU off line, ends a lease. */
+	if (now->stats.owner != SIBIDLE_MINE || now->stats.mode != mode->row->value)
+		return 100;
 	for (unsigned int m = 0; m < SIBIDLE_MODES; m++)
 		for (unsigned int s = 0; s < SIBIDLE_STATES_MAX; s++) {
 			const struct sibidle_cell *a = &before->stats.cells[m][s];
@@ -137,12 +141,19 @@ still_online(unsigned int cpu)
 	return online != 0 ? 100 : 0;
 }
 
+static bool
+is_poll(const struct idle_state *state)
+{
+	return strcasecmp(state->name, "POLL") == 0;
+}
+
 void
 sibling_compare(const struct control *c, unsigned int cpu, const struct sibling_counts *before,
 		const struct sibling_counts *now, uint64_t duration_ns, struct sibling_use *use)
 {
 	const struct scenario *s = c->scenario;
 	const struct word *state = scenario_word(s, WORD_STATE);
+	const struct word *mode = scenario_word(s, WORD_MODE);
 	const struct idle_state *asked =
 			state != NULL ? cpuidle_find(&now->states, state->name) : NULL;
 	uint64_t longest = 0, other_ns = 0, other_entries = 0;
@@ -156,7 +167,8 @@ sibling_compare(const struct control *c, unsigned int cpu, const struct sibling_
 
 		use->entries += u.entries;
 		use->idle_ns += u.idle_ns;
-		if (&now->states.at[i] != asked) {
+		/* In POLL the module has no say: it spins with IBRS as it is. */
+		if (asked != NULL ? &now->states.at[i] != asked : is_poll(&now->states.at[i])) {
 			other_ns += u.idle_ns;
 			other_entries += u.entries;
 		}
@@ -167,13 +179,14 @@ sibling_compare(const struct control *c, unsigned int cpu, const struct sibling_
 	}
 	if (now->leased && before->leased)
 		use->wrong = larger(use->wrong, sampled(c, before, now, use));
-	if (asked != NULL) {
+	if (asked != NULL || (mode != NULL && mode->row->value != SIBIDLE_STOCK)) {
 		use->wrong = larger(use->wrong, percent(other_ns, use->idle_ns));
 		use->wrong = larger(use->wrong, percent(other_entries, use->entries));
-		/* It never idled: something else runs there. */
-		if (use->entries == 0 && use->idle_ns == 0 && !load_never_idles(s))
-			use->wrong = 100;
 	}
+	/* It never idled: something else runs there. Or it could not be woken, and nothing is known. */
+	if (!isnan(use->wrong) && use->entries == 0 && use->idle_ns == 0 && !load_never_idles(s) &&
+			scenario_word(s, WORD_OFFLINE) == NULL)
+		use->wrong = now->asleep ? NAN : 100;
 	if (load_never_idles(s) && use->idle_ns != UINT64_MAX)
 		use->wrong = larger(use->wrong, percent(use->idle_ns, duration_ns));
 	if (scenario_word(s, WORD_OFFLINE) != NULL)

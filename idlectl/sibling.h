@@ -10,13 +10,14 @@
 struct sibling_counts {
 	struct idle_states states; /* as the kernel counts */
 	bool leased; /* the module counts too */
+	bool asleep; /* it could not be woken: the period that runs is in no count */
 	struct sibidle_stats stats;
 };
 
 /*
  * Read the counts of a CPU. The kernel counts a period when it ends, so that a CPU that sleeps through
- * a window would show none: with wake it is woken first, but not where the module tells of the period
- * that runs. c may be one that never began.
+ * a window would show none: with wake it is woken first, whatever the scenario, so that all are
+ * disturbed alike. c may be one that never began.
  */
 void sibling_read(const struct control *c, unsigned int cpu, bool wake,
 		struct sibling_counts *counts);

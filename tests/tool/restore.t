@@ -128,6 +128,54 @@ sed 's/"boot":"[^"]*"/"boot":"another"/' "$tmp/journal" >"$journal"
 ok "a journal of another boot is removed, and nothing changed" eval \
 	'idlectl restore 2>"$tmp/err" && has "$tmp/err" "another boot" && as_before'
 
+cp "$tmp/journal" "$journal"
+sed -i 's/"boot":"[^"]*"/"boot":"another"/' "$journal"
+ok "nor does it hinder the next command" eval 'idlectl run --cpu 1 --scenario c1 -- true && as_before'
+
+# The journal's name goes away meanwhile: its owner still has it.
+ok "a journal that somebody removed" eval \
+	'idlectl run --cpu 1 --scenario c1 -- rm "$journal" && as_before'
+
+# What somebody changed after set is said by restore, though it is the holder that gives back.
+ok "what somebody changed after set is said by restore" eval 'idlectl set --cpu 1 --scenario c1 &&
+	echo 7 >"$state" && idlectl restore 2>"$tmp/err" && has "$tmp/err" "state0/disable is 7 now"'
+echo 0 >"$state"
+ok "and the rest is as before" as_before
+
+# A parent that ignores SIGCHLD.
+ok "run ends where SIGCHLD was ignored" eval 'timeout 20 perl -e "\$SIG{CHLD} = \"IGNORE\"; exec @ARGV" \
+	"$idlectl" --sysroot "$tree" run --cpu 1 --scenario c1 -- true && as_before'
+
+# The command does not go on without the scenario.
+outlives() {
+	local i
+	idlectl run --cpu 1 --scenario c1 -- sh -c 'echo $$ >"$0"; exec sleep 60' "$tmp/pid" &
+	for i in $(seq 200); do [ -s "$tmp/pid" ] && break; sleep 0.02; done
+	kill -KILL $(pgrep -x idlectl -P $!) $! 2>/dev/null
+	for i in $(seq 200); do kill -0 "$(cat "$tmp/pid")" 2>/dev/null || break; sleep 0.02; done
+	wait_free && as_before && ! kill -0 "$(cat "$tmp/pid")" 2>/dev/null
+}
+ok "kill -9 of run ends its command too" outlives
+
+# What cannot be put back is exit code 6, and can be tried again.
+if mount --bind "$tree/sys" "$tree/sys" 2>/dev/null; then
+	at_exit 'umount "$tree/sys" 2>/dev/null'
+	idlectl run --cpu 1 --scenario c1 -- mount -o remount,bind,ro "$tree/sys" 2>"$tmp/err"
+	rc=$?
+	ok "what cannot be put back is exit code 6" is $rc 6 "exit code"
+	ok "and says how to go on" has "$tmp/err" "idlectl restore"
+	wait_free
+	ok "the journal stays" [ -s "$journal" ]
+	idlectl restore >"$tmp/out" 2>"$tmp/err"
+	rc=$?
+	ok "restore says the same as long as it is so" is $rc 6 "exit code"
+	mount -o remount,bind,rw "$tree/sys"
+	ok "and then puts it back" eval 'idlectl restore && as_before'
+	umount "$tree/sys"
+else
+	skip "what cannot be put back" "nothing can be mounted here"
+fi
+
 # A process that bears the holder's number but is not it.
 sleep 60 &
 innocent=$!

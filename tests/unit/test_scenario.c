@@ -85,6 +85,8 @@ test_check(void **state)
 	assert_int_equal(check("limit:5", &none, &err), 0);
 }
 
+static bool asleep;
+
 /* What a second brought, in entries and us a state. */
 static struct sibling_use
 use(const char *text, const uint64_t usage[4], const uint64_t time_us[4])
@@ -103,6 +105,7 @@ use(const char *text, const uint64_t usage[4], const uint64_t time_us[4])
 		now.states.at[i].usage = 1000 + usage[i];
 		now.states.at[i].time_us = 500 + time_us[i];
 	}
+	now.asleep = asleep;
 	sibling_compare(&c, 1, &before, &now, 1000000000, &u);
 	return u;
 }
@@ -132,6 +135,13 @@ test_use(void **state)
 	/* A load that lets it idle for a tenth of the window. */
 	u = use("busy", (uint64_t[]){ 0, 5, 0, 0 }, (uint64_t[]){ 0, 100000, 0, 0 });
 	assert_true(fabs(u.wrong - 10) < 1e-9);
+	/* It could not be woken: its counts say nothing. */
+	asleep = true;
+	u = use("c1", (uint64_t[4]){ 0 }, (uint64_t[4]){ 0 });
+	assert_true(isnan(u.wrong));
+	asleep = false;
+	u = use("limit:20", (uint64_t[4]){ 0 }, (uint64_t[4]){ 0 });
+	assert_true(u.wrong == 100);
 	u = use("as-is", (uint64_t[]){ 0, 5, 0, 0 }, (uint64_t[]){ 0, 100000, 0, 0 });
 	assert_true(isnan(u.wrong));
 }
@@ -161,6 +171,8 @@ test_samples(void **state)
 
 	(void)state;
 	before.stats.idle_state = now.stats.idle_state = SIBIDLE_AWAKE;
+	now.stats.owner = SIBIDLE_MINE;
+	now.stats.mode = SIBIDLE_CLEAR;
 	c.module.info.nr_states = 4;
 	for (unsigned int i = 0; i < 4; i++) {
 		strcpy(c.module.info.states[i].name, states.at[i].name);
@@ -184,7 +196,12 @@ test_samples(void **state)
 	now.stats.now = 8000;
 	sibling_compare(&c, 1, &before, &now, 1000000000, &u);
 	assert_int_equal(u.idle_ns, 12000);
+	/* The lease has gone. */
+	now.stats.owner = SIBIDLE_FREE;
+	sibling_compare(&c, 1, &before, &now, 1000000000, &u);
+	assert_true(u.wrong == 100);
 	/* In another mode every sample is wrong. */
+	now.stats.owner = SIBIDLE_MINE;
 	assert_int_equal(scenario_parse(&s, "c1+keep", &err), 0);
 	sibling_compare(&c, 1, &before, &now, 1000000000, &u);
 	assert_true(u.wrong == 100);
