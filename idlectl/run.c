@@ -254,6 +254,33 @@ struct answer {
 	struct err err;
 };
 
+static double
+now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
+
+/* Until one of the signals comes; with a time-to-live, not longer than that. */
+static void
+wait_end(const sigset_t *signals, double ttl)
+{
+	double end = now() + ttl;
+
+	for (;;) {
+		double left = end - now();
+		struct timespec ts = { .tv_sec = (time_t)left,
+			.tv_nsec = (long)(1e9 * (left - (double)(time_t)left)) };
+
+		if (ttl > 0 && left <= 0)
+			return;
+		if ((ttl > 0 ? sigtimedwait(signals, NULL, &ts) : sigwaitinfo(signals, NULL)) > 0)
+			return;
+	}
+}
+
 static int
 open_messages(void)
 {
@@ -312,16 +339,7 @@ hold(const struct options *o, unsigned int cpu, const struct scenario *s, int te
 	/* Nobody is left who would know of it. */
 	if (!told)
 		_exit(control_end(&c, &a.err) == 0 ? EXIT_FAILED : EXIT_UNRESTORED);
-	if (o->ttl > 0) {
-		struct timespec ttl = { .tv_sec = (time_t)o->ttl,
-			.tv_nsec = (long)(1e9 * (o->ttl - (double)(time_t)o->ttl)) };
-
-		while (sigtimedwait(&signals, NULL, &ttl) < 0 && errno == EINTR)
-			;
-	} else {
-		while (sigwaitinfo(&signals, NULL) < 0 && errno == EINTR)
-			;
-	}
+	wait_end(&signals, o->ttl);
 	_exit(control_end(&c, &a.err) == 0 ? EXIT_DONE : EXIT_UNRESTORED);
 }
 

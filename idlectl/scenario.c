@@ -93,7 +93,7 @@ parse_number(struct word *w, const char *text, struct err *err)
 				"scenario word %s%s%s: a number from %" PRIu64 " to %" PRIu64
 				" is needed (%s:%s)%s",
 				w->name, text != NULL ? ":" : "", text != NULL ? text : "",
-				row->lowest, row->highest, row->name, row->unit,
+				row->lowest, row->highest, w->name, row->unit,
 				row->kind == WORD_LIMIT && text != NULL && w->number == 0
 						? "; to the kernel 0 means no limit"
 						: "");

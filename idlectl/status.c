@@ -157,6 +157,7 @@ struct seen {
 
 struct seen_cpu {
 	int mode; /* enum sibidle_mode; -1: the module is not there */
+	struct idle_states files; /* names and the like are read once only */
 	unsigned int nb;
 	struct seen at[IDLE_STATES_MAX];
 };
@@ -164,15 +165,18 @@ struct seen_cpu {
 static void
 see_files(struct seen_cpu *to, unsigned int cpu)
 {
-	struct idle_states s;
+	struct idle_states *s = &to->files;
 
-	cpuidle_read(&s, cpu);
-	to->nb = s.nb;
-	for (unsigned int i = 0; i < s.nb; i++) {
+	if (s->nb == 0)
+		cpuidle_read(s, cpu);
+	else
+		cpuidle_read_counts(s, cpu);
+	to->nb = s->nb;
+	for (unsigned int i = 0; i < s->nb; i++) {
 		memset(&to->at[i], 0, sizeof(to->at[i]));
-		snprintf(to->at[i].name, sizeof(to->at[i].name), "%s", s.at[i].name);
-		to->at[i].entries = s.at[i].usage;
-		to->at[i].idle_ns = 1000 * s.at[i].time_us;
+		memcpy(to->at[i].name, s->at[i].name, sizeof(to->at[i].name));
+		to->at[i].entries = s->at[i].usage;
+		to->at[i].idle_ns = 1000 * s->at[i].time_us;
 	}
 }
 
