@@ -152,15 +152,16 @@ int
 scenario_parse(struct scenario *s, const char *text, struct err *err)
 {
 	char copy[SCENARIO_MAX], *at = copy, *word;
+	size_t len = strlen(text);
 
 	memset(s, 0, sizeof(*s));
-	if (strlen(text) >= sizeof(s->text))
+	if (len >= sizeof(s->text))
 		return err_set(err, EXIT_USAGE, "scenario %.40s...: longer than %zu characters",
 				text, sizeof(s->text) - 1);
-	snprintf(s->text, sizeof(s->text), "%s", text);
+	memcpy(s->text, text, len + 1);
 	if (strcmp(text, "as-is") == 0)
 		return 0;
-	snprintf(copy, sizeof(copy), "%s", text);
+	memcpy(copy, text, len + 1);
 	while ((word = strsep(&at, "+")) != NULL)
 		if (parse_word(s, word, err) != 0)
 			return -1;
