@@ -322,16 +322,19 @@ hold(const struct options *o, unsigned int cpu, const struct scenario *s, int te
 	if (chdir("/") != 0)
 		null = -1;
 	leave_cpu(cpu);
-	/* What is said at the end is for "idlectl restore"; nothing else of the caller's is kept. */
-	messages = open_messages();
+	/* Nothing of the caller's is kept. */
 	for (int fd = 0; fd <= 2 && null >= 0; fd++)
-		dup2(fd == 2 && messages >= 0 ? messages : null, fd);
+		dup2(null, fd);
 	if (tell > 3)
 		close_range(3, (unsigned int)tell - 1, 0);
 	close_range((unsigned int)tell + 1, ~0U, 0);
 	a.rc = control_begin(&c, HOLDER, &a.err);
 	if (a.rc == 0)
 		a.rc = apply(&c, cpu, s, &a.err);
+	/* What is said at the end is for "idlectl restore". */
+	messages = a.rc == 0 ? open_messages() : -1;
+	if (messages >= 0)
+		dup2(messages, STDERR_FILENO);
 	told = write(tell, &a, sizeof(a)) == sizeof(a);
 	close(tell);
 	if (a.rc != 0)
