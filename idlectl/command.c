@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "command.h"
@@ -30,4 +31,11 @@ command_cpu(const struct options *o, const struct topology *t, int fallback, boo
 	}
 	hwloc_bitmap_free(valid);
 	return found ? cpu : -1;
+}
+
+void
+command_json(const json_t *json, size_t flags)
+{
+	json_dumpf(json, stdout, flags);
+	putchar('\n');
 }

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "err.h"
 #include "topology.h"
 
@@ -45,5 +47,8 @@ int command_status(const struct options *o, struct err *err);
  */
 int command_cpu(const struct options *o, const struct topology *t, int fallback, bool off,
 		struct err *err);
+
+/* Print a JSON value and a newline on stdout; flags are jansson's. */
+void command_json(const json_t *json, size_t flags);
 
 #endif

@@ -311,8 +311,7 @@ print_json(const struct machine *m, const struct finding *found, const struct ve
 			"verdict", verdict->word, "verdict_text", verdict->text);
 	if (all == NULL)
 		abort();
-	json_dumpf(all, stdout, JSON_INDENT(2));
-	printf("\n");
+	command_json(all, JSON_INDENT(2));
 	json_decref(all);
 }
 

@@ -156,6 +156,12 @@ journal_locked(struct lock_owner *owner)
 	return locked;
 }
 
+bool
+journal_owner_gone(const struct lock_owner *owner)
+{
+	return owner->start == 0 || process_start(owner->pid) != owner->start;
+}
+
 /* ---- writing ---- */
 
 /* A line, as a whole or not at all. */

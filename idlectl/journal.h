@@ -38,6 +38,9 @@ struct lock_owner {
 };
 bool journal_locked(struct lock_owner *owner);
 
+/* Whether that process has ended, its number perhaps in use again: only its supervisor has the lock. */
+bool journal_owner_gone(const struct lock_owner *owner);
+
 /* When a process started, in ticks after the boot; 0: there is none of that number. */
 unsigned long long process_start(pid_t pid);
 

@@ -90,8 +90,7 @@ command_scenarios(const struct options *o, struct err *err)
 			print_word(o, all, &word_rows[i], &states.at[s]);
 	}
 	if (o->json) {
-		json_dumpf(all, stdout, JSON_INDENT(2));
-		printf("\n");
+		command_json(all, JSON_INDENT(2));
 	}
 	json_decref(all);
 	return 0;
@@ -405,7 +404,7 @@ static int
 end_holder(const struct lock_owner *owner, struct err *err)
 {
 	/* The lock is held, but maybe by the supervisor of a process that is gone. */
-	if (process_start(owner->pid) != owner->start || owner->start == 0)
+	if (journal_owner_gone(owner))
 		return wait_unlocked(ENDING_S)
 				? 0
 				: err_set(err, EXIT_FAILED,
@@ -431,8 +430,7 @@ print_restored(const struct options *o, const struct restored *r, pid_t holder)
 		json = json_pack("{s:o, s:b, s:b, s:O}", "holder",
 				holder > 0 ? json_integer(holder) : json_null(), "foreign",
 				r->foreign, "torn", r->torn, "files", r->files);
-		json_dumpf(json, stdout, JSON_INDENT(2));
-		printf("\n");
+		command_json(json, JSON_INDENT(2));
 		json_decref(json);
 		return;
 	}
@@ -454,7 +452,7 @@ command_restore(const struct options *o, struct err *err)
 	int lock, rc;
 
 	if (journal_locked(&owner)) {
-		bool gone = process_start(owner.pid) != owner.start || owner.start == 0;
+		bool gone = journal_owner_gone(&owner);
 
 		/* A supervisor that is still at it is waited for, whoever it works for. */
 		if ((gone || strcmp(owner.who, HOLDER) == 0) && end_holder(&owner, err) != 0)

@@ -10,8 +10,6 @@
 #include "mechanisms.h"
 #include "sysroot.h"
 
-#define IBRS 1ULL /* IA32_SPEC_CTRL bit 0 */
-
 static const char *const mode_words[SIBIDLE_MODES] = {
 	[SIBIDLE_STOCK] = "stock",
 	[SIBIDLE_KEEP] = "keep",
@@ -149,7 +147,7 @@ count(const struct sibidle_stats *s, unsigned int mode)
 
 		for (unsigned int v = 0; v < SIBIDLE_VALUES_MAX; v++) {
 			n.samples += cell->count[v];
-			n.with_ibrs += (cell->value[v] & IBRS) != 0 ? cell->count[v] : 0;
+			n.with_ibrs += (cell->value[v] & SPEC_CTRL_IBRS) != 0 ? cell->count[v] : 0;
 		}
 	}
 	return n;

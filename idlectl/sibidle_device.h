@@ -10,6 +10,8 @@
 #include "err.h"
 #include "sibidle.h"
 
+#define SPEC_CTRL_IBRS 1ULL /* bit 0 of IA32_SPEC_CTRL, as in the kernel's headers */
+
 struct sibidle {
 	int fd; /* -1: not open */
 	struct sibidle_info info;

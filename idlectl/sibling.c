@@ -9,8 +9,6 @@
 #include "sibling.h"
 #include "sysroot.h"
 
-#define IBRS 1ULL /* IA32_SPEC_CTRL bit 0 */
-
 void
 sibling_read(const struct control *c, unsigned int cpu, bool wake, struct sibling_counts *counts)
 {
@@ -109,7 +107,7 @@ sampled(const struct control *c, const struct sibling_counts *before,
 
 			for (unsigned int v = 0; v < SIBIDLE_VALUES_MAX; v++) {
 				uint64_t n = b->count[v] - a->count[v];
-				bool set = (b->value[v] & IBRS) != 0;
+				bool set = (b->value[v] & SPEC_CTRL_IBRS) != 0;
 
 				if (n == 0)
 					continue;

@@ -132,8 +132,7 @@ command_states(const struct options *o, struct err *err)
 	}
 	hwloc_bitmap_foreach_end();
 	if (o->json) {
-		json_dumpf(json, stdout, JSON_INDENT(2));
-		printf("\n");
+		command_json(json, JSON_INDENT(2));
 	}
 	json_decref(json);
 	free(before);
@@ -310,8 +309,7 @@ look(const struct options *o, struct sibidle *m, hwloc_const_bitmap_t cpus, stru
 	hwloc_bitmap_foreach_end();
 	whole = json_pack("{s:b, s:o}", "emulated", sys_emulated(), "cpus", list);
 	if (o->json && rc == 0) {
-		json_dumpf(whole, stdout, JSON_COMPACT);
-		printf("\n");
+		command_json(whole, JSON_COMPACT);
 	} else if (rc == 0 && sys_emulated()) {
 		printf("emulated: times mean nothing here\n");
 	}
