@@ -35,6 +35,14 @@ trap 'exit 1' INT TERM
 n=0
 failed=0
 
+# diag TEXT: what failed and, on stdin, why; on stderr, where prove does not hold it back.
+diag() {
+	{
+		printf '# %s: not ok: %s\n' "${0##*/}" "$1"
+		sed 's/^/# /'
+	} >&2
+}
+
 # ok TEXT CONDITION...: the condition is a command; its output explains a failure.
 ok() {
 	local text=$1
@@ -45,7 +53,7 @@ ok() {
 		return 0
 	fi
 	echo "not ok $n - $text"
-	sed 's/^/# /' "$tmp/why"
+	diag "$text" <"$tmp/why"
 	failed=$((failed + 1))
 	return 1
 }

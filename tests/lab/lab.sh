@@ -51,17 +51,26 @@ lab_kernel() {
 
 # pass_on TITLE EXIT-CODE: TAP of a machine on stdin, renumbered; its end is one more test.
 pass_on() {
-	local line seen=
+	local line seen= why=
 	while IFS= read -r line; do
 		case $line in
 		ok\ * | not\ ok\ *)
 			n=$((n + 1))
 			[[ $line =~ ^(ok|not\ ok)\ [0-9]+\ -\ (.*)$ ]]
-			[ "${BASH_REMATCH[1]}" = ok ] || failed=$((failed + 1))
+			why=
+			if [ "${BASH_REMATCH[1]}" != ok ]; then
+				why=yes
+				failed=$((failed + 1))
+				diag "$1: ${BASH_REMATCH[2]}" </dev/null
+			fi
 			echo "${BASH_REMATCH[1]} $n - $1: ${BASH_REMATCH[2]}"
 			;;
 		1..*) seen=1 ;;
-		*) echo "# ${line#\# }" ;;
+		*)
+			echo "# ${line#\# }"
+			# What a failed check has to say comes after it.
+			[ -z "$why" ] || echo "# ${line#\# }" >&2
+			;;
 		esac
 	done
 	ok "$1: ran to its end, without a complaint" [ "$2" -eq 0 -a -n "$seen" ]
@@ -85,6 +94,6 @@ lab() {
 	local title=$1
 	shift
 	machine "$@"
-	[ $rc -eq 0 ] || sed 's/^/# /' "$err"
+	[ $rc -eq 0 ] || diag "$title: exit code $rc" <"$err"
 	pass_on "$title" $rc <"$out"
 }

@@ -23,11 +23,11 @@ MODULE_PARM_DESC(ecx, "of MWAIT; 1: masked interrupts wake it");
 
 /*
  * MWAIT with interrupts off. QEMU's takes no ECX and returns at once, so the idle loop spins through
- * the driver there; elsewhere only ECX 1 lets interrupts wake it.
+ * the driver there; elsewhere only ECX 1 lets interrupts wake it. A CPU without MWAIT spins too.
  */
 static __cpuidle int enter_off(struct cpuidle_device *dev, struct cpuidle_driver *drv, int index)
 {
-	if (!current_set_polling_and_test()) {
+	if (boot_cpu_has(X86_FEATURE_MWAIT) && !current_set_polling_and_test()) {
 		__monitor(&current_thread_info()->flags, 0, 0);
 		if (!need_resched())
 			__mwait(0, ecx);
