@@ -19,6 +19,7 @@ struct options {
 	bool json;
 	bool ktap;
 	bool words; /* scenarios: words only, for the shell's completion */
+	bool leftover; /* restore: end nobody */
 	int cpu; /* --cpu, -1: not given */
 	const char *scenario;
 	const char *svg; /* topology: file to draw to */

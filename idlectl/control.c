@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,10 @@ start_supervisor(struct control *c, struct err *err)
 {
 	int ends[2];
 
+	if (c->life >= 0)
+		close(c->life);
+	c->life = -1;
+	c->supervisor = 0;
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return err_set(err, EXIT_FAILED, "a pipe: %s", strerror(errno));
 	fflush(NULL);
@@ -83,6 +88,29 @@ start_supervisor(struct control *c, struct err *err)
 		return 0;
 	c->supervisor = 0;
 	return err_set(err, EXIT_FAILED, "a process to restore: %s", strerror(errno));
+}
+
+/* Whether the supervisor has died since it was last looked for. */
+static bool
+lost_supervisor(struct control *c)
+{
+	if (c->supervisor <= 0 || waitpid(c->supervisor, NULL, WNOHANG) != c->supervisor)
+		return false;
+	c->supervisor = 0;
+	return true;
+}
+
+void
+control_guard(struct control *c)
+{
+	struct err err;
+
+	if (!lost_supervisor(c))
+		return;
+	fprintf(stderr, "%s: somebody ended the process that restores after a kill -9; there is a new one\n",
+			c->who);
+	if (start_supervisor(c, &err) != 0)
+		fprintf(stderr, "%s: %s\n", c->who, err.text);
 }
 
 int
@@ -125,6 +153,17 @@ control_end(struct control *c, struct err *err)
 
 /* ---- scenarios ---- */
 
+/* Before anything is changed. */
+static int
+check_word(unsigned int cpu, const struct word *w, struct err *err)
+{
+	struct err why;
+
+	if (w->row->check(cpu, w->row, &why) == 0)
+		return 0;
+	return err_set(err, why.code, "%s: %s", w->name, why.text);
+}
+
 int
 control_apply(struct control *c, unsigned int cpu, const struct scenario *s, struct err *err)
 {
@@ -135,6 +174,9 @@ control_apply(struct control *c, unsigned int cpu, const struct scenario *s, str
 	cpuidle_read(&states, cpu);
 	if (scenario_check(s, cpu, &states, err) != 0)
 		return -1;
+	for (unsigned int i = 0; i < s->nb; i++)
+		if (check_word(cpu, &s->words[i], err) != 0)
+			return -1;
 	c->cpu = cpu;
 	c->scenario = s;
 	for (unsigned int i = 0; i < s->nb && rc == 0; i++)
@@ -147,6 +189,9 @@ control_apply(struct control *c, unsigned int cpu, const struct scenario *s, str
 int
 control_verify(struct control *c, struct err *err)
 {
+	if (lost_supervisor(c))
+		fprintf(stderr, "%s: somebody ended the process that restores after a kill -9: only idlectl restore will\n",
+				c->who);
 	for (unsigned int i = 0; c->scenario != NULL && i < c->scenario->nb; i++) {
 		const struct word *w = &c->scenario->words[i];
 
@@ -164,11 +209,14 @@ control_restore(struct control *c, struct err *err)
 
 	if (c->scenario == NULL)
 		return 0;
+	/*
+	 * Files first: a load's end may be slow to come where something else has the CPU. What could
+	 * not be put back is tried again at the end, and by the supervisor.
+	 */
+	rc = journal_undo(&c->journal, &r, err);
+	sibidle_let_go(c);
 	load_end(c->load);
 	c->load = NULL;
-	sibidle_close(&c->module);
-	/* What could not be put back is tried again at the end, and by the supervisor. */
-	rc = journal_undo(&c->journal, &r, err);
 	if (rc == 0)
 		c->scenario = NULL;
 	restored_print(&r, c->who);

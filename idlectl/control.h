@@ -8,6 +8,7 @@
  *	control_begin	lock, journal, and a supervisor: a process that restores when this one dies
  *	control_apply	writes what the scenario wants
  *	control_verify	looks whether it took
+ *	control_guard	starts the supervisor anew, should somebody have killed it
  *	control_restore	takes it back; may be applied again
  *	control_end	restores, and ends the supervisor
  */
@@ -27,11 +28,13 @@ struct control {
 	int life; /* write end of a pipe; that it closes tells the supervisor that we died */
 	pid_t supervisor;
 	struct journal journal;
+	double ttl; /* seconds after which the module ends its lease by itself, about; 0: never */
 
 	/* What is applied. */
 	unsigned int cpu;
 	const struct scenario *scenario; /* NULL: nothing */
 	struct sibidle module; /* fd -1: not used */
+	struct sibidle_samples at_apply; /* in the mode, before it was applied */
 	struct load *load; /* NULL: none */
 };
 
@@ -50,6 +53,12 @@ int control_apply(struct control *c, unsigned int cpu, const struct scenario *s,
 
 /* Whether the scenario took: reads back, and watches the CPU idle for up to 1 s. Changes nothing. */
 int control_verify(struct control *c, struct err *err);
+
+/*
+ * Where the supervisor has died, say so and start another one: to be called when SIGCHLD comes. It forks,
+ * so a process that forwards packets does not call it.
+ */
+void control_guard(struct control *c);
 
 /* Take the scenario back. Without one nothing happens. Returns 0, or -1 with err set (6). */
 int control_restore(struct control *c, struct err *err);

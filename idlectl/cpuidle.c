@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <ctype.h>
+#include <linux/perf_event.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "mechanisms.h"
 #include "sysroot.h"
@@ -35,6 +39,40 @@ cpuidle_read_counts(struct idle_states *s, unsigned int cpu)
 	for (unsigned int i = 0; i < s->nb; i++) {
 		s->at[i].usage = read_number("usage", cpu, s->at[i].index);
 		s->at[i].time_us = read_number("time", cpu, s->at[i].index);
+	}
+}
+
+void
+cpuidle_open(struct idle_files *f, const struct idle_states *s, unsigned int cpu)
+{
+	f->cpu = cpu;
+	for (unsigned int i = 0; i < s->nb; i++) {
+		f->usage[i] = sys_open(STATE "usage", cpu, s->at[i].index);
+		f->time[i] = sys_open(STATE "time", cpu, s->at[i].index);
+	}
+}
+
+void
+cpuidle_reread_counts(struct idle_states *s, const struct idle_files *f)
+{
+	for (unsigned int i = 0; i < s->nb; i++) {
+		struct idle_state *at = &s->at[i];
+
+		if (!sys_reread_u64(&at->usage, f->usage[i]))
+			at->usage = read_number("usage", f->cpu, at->index);
+		if (!sys_reread_u64(&at->time_us, f->time[i]))
+			at->time_us = read_number("time", f->cpu, at->index);
+	}
+}
+
+void
+cpuidle_close(struct idle_files *f, const struct idle_states *s)
+{
+	for (unsigned int i = 0; i < s->nb; i++) {
+		if (f->usage[i] >= 0)
+			close(f->usage[i]);
+		if (f->time[i] >= 0)
+			close(f->time[i]);
 	}
 }
 
@@ -107,7 +145,29 @@ cpuidle_names(const struct idle_states *s)
 }
 
 bool
-cpuidle_kick(unsigned int cpu)
+cpuidle_is_poll(const struct idle_state *state)
+{
+	return strcasecmp(state->name, "POLL") == 0;
+}
+
+/* An event opened on a CPU is installed there, by an interrupt that wakes it. */
+static bool
+kick_by_event(unsigned int cpu)
+{
+	/* The clock: other software events patch the kernel's text, which interrupts every CPU. */
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK };
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* Run there for a moment. It takes until whatever runs there lets us. */
+static bool
+kick_by_move(unsigned int cpu)
 {
 	cpu_set_t *mine, *there;
 	size_t size = CPU_ALLOC_SIZE(CPU_SETSIZE * 8);
@@ -124,6 +184,25 @@ cpuidle_kick(unsigned int cpu)
 	CPU_FREE(mine);
 	CPU_FREE(there);
 	return done;
+}
+
+bool
+cpuidle_kick(unsigned int cpu)
+{
+	return kick_by_event(cpu) || kick_by_move(cpu);
+}
+
+int
+cpuidle_check(unsigned int cpu, const struct word_row *row, struct err *err)
+{
+	struct idle_states states;
+
+	(void)row;
+	cpuidle_read(&states, cpu);
+	if (states.nb == 0)
+		return err_set(err, EXIT_SKIPPED, "CPU %u has no idle states (no cpuidle driver)",
+				cpu);
+	return 0;
 }
 
 /* The wanted state first: with all others disabled a CPU would poll. */
@@ -155,58 +234,58 @@ cpuidle_apply(struct control *c, const struct word *w, struct err *err)
 	return 0;
 }
 
-/* What was used of the states between two readings: names for people. */
-static char *
-used_between(const struct idle_states *before, const struct idle_states *now)
+/* The states used between two readings: of those that are allowed, or of the others. */
+static struct idle_states
+used_between(const struct idle_states *before, const struct idle_states *now, const bool *allowed,
+		bool which)
 {
 	struct idle_states used = { 0 };
 
 	for (unsigned int i = 0; i < now->nb; i++)
-		if (now->at[i].usage != before->at[i].usage)
+		if (allowed[i] == which && now->at[i].usage != before->at[i].usage)
 			used.at[used.nb++] = now->at[i];
-	return used.nb > 0 ? cpuidle_names(&used) : sys_format("none");
+	return used;
 }
 
-static bool
-others_used(const struct idle_states *before, const struct idle_states *now,
-		const struct idle_state *wanted)
+static double
+seconds_since(const struct timespec *start)
 {
-	for (unsigned int i = 0; i < now->nb; i++)
-		if (&now->at[i] != wanted && now->at[i].usage != before->at[i].usage)
-			return true;
-	return false;
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - start->tv_sec) + 1e-9 * (double)(now.tv_nsec - start->tv_nsec);
 }
 
-/* Wake it, let it fall asleep, wake it, and see which states were counted. */
-static int
-watch(struct control *c, const struct word *w, struct err *err)
+int
+cpuidle_watch(unsigned int cpu, const struct word *w, const bool *allowed, struct err *err)
 {
 	const struct timespec nap = { .tv_nsec = 2000000 };
-	struct idle_states before, now;
-	const struct idle_state *wanted;
-	bool kicked = cpuidle_kick(c->cpu);
-	char *used;
+	struct idle_states before, now, others;
+	struct timespec start;
+	bool kicked = cpuidle_kick(cpu);
+	char *names;
 
-	cpuidle_read(&before, c->cpu);
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	cpuidle_read(&before, cpu);
 	now = before;
-	wanted = cpuidle_find(&now, w->name);
-	for (int i = 0; i < (int)(VERIFY_S / 2e-3); i++) {
+	while (seconds_since(&start) < VERIFY_S) {
 		nanosleep(&nap, NULL);
-		kicked = cpuidle_kick(c->cpu) && kicked;
-		cpuidle_read_counts(&now, c->cpu);
-		if (wanted->usage == before.at[wanted - now.at].usage)
+		kicked = cpuidle_kick(cpu) && kicked;
+		cpuidle_read_counts(&now, cpu);
+		if (used_between(&before, &now, allowed, true).nb == 0)
 			continue;
-		/* The period that ran when the others were disabled still counts for one of them. */
-		if (!others_used(&before, &now, wanted))
+		/* The period that ran when the scenario came still counts for another one. */
+		if (used_between(&before, &now, allowed, false).nb == 0)
 			return 0;
 		before = now;
 	}
-	used = used_between(&before, &now);
-	err_set(err, EXIT_FAILED, "%s: CPU %u did not enter it within %g s (used: %s)%s", w->name,
-			c->cpu, VERIFY_S, used,
+	others = used_between(&before, &now, allowed, false);
+	names = others.nb > 0 ? cpuidle_names(&others) : sys_format("none");
+	err_set(err, EXIT_FAILED, "%s: CPU %u did not idle so within %g s (states used: %s)%s", w->name,
+			cpu, VERIFY_S, names,
 			kicked ? ": is it busy, or does something else limit its latency?"
-			       : ": this process may not run there to wake it");
-	free(used);
+			       : ": this process may not wake it");
+	free(names);
 	return -1;
 }
 
@@ -214,15 +293,18 @@ int
 cpuidle_verify(struct control *c, const struct word *w, struct err *err)
 {
 	struct idle_states states;
+	bool wanted[IDLE_STATES_MAX] = { false };
 
 	cpuidle_read(&states, c->cpu);
-	for (unsigned int i = 0; i < states.nb; i++)
-		if (states.at[i].disabled != (&states.at[i] != cpuidle_find(&states, w->name)))
+	for (unsigned int i = 0; i < states.nb; i++) {
+		wanted[i] = &states.at[i] == cpuidle_find(&states, w->name);
+		if (states.at[i].disabled == wanted[i])
 			return err_set(err, EXIT_FAILED, "%s: state %s of CPU %u is %s again",
 					w->name, states.at[i].name, c->cpu,
 					states.at[i].disabled ? "disabled" : "enabled");
+	}
 	/* A recorded tree does not idle, and neither does a CPU under load. */
 	if (!sys_live() || load_never_idles(c->scenario))
 		return 0;
-	return watch(c, w, err);
+	return cpuidle_watch(c->cpu, w, wanted, err);
 }

@@ -34,6 +34,20 @@ void cpuidle_read(struct idle_states *s, unsigned int cpu);
 /* Usage and time only, of states read before. */
 void cpuidle_read_counts(struct idle_states *s, unsigned int cpu);
 
+/* The files of usage and time of a CPU's states, open; -1 where a file is not. */
+struct idle_files {
+	unsigned int cpu;
+	int usage[IDLE_STATES_MAX], time[IDLE_STATES_MAX];
+};
+
+/*
+ * For who reads often: keep the files open, and read as cpuidle_read_counts() does. Where there are
+ * more files than a process may have, the rest is opened each time.
+ */
+void cpuidle_open(struct idle_files *f, const struct idle_states *s, unsigned int cpu);
+void cpuidle_reread_counts(struct idle_states *s, const struct idle_files *f);
+void cpuidle_close(struct idle_files *f, const struct idle_states *s);
+
 /* The word of a state in scenarios: its name in lower case, with hyphens for what words cannot hold. */
 void cpuidle_word(const struct idle_state *state, char word[IDLE_NAME_MAX]);
 
@@ -43,9 +57,12 @@ const struct idle_state *cpuidle_find(const struct idle_states *s, const char *n
 /* The words of all states, joined by blanks, to be freed. */
 char *cpuidle_names(const struct idle_states *s);
 
+/* Whether it is POLL, which is not sleep. */
+bool cpuidle_is_poll(const struct idle_state *state);
+
 /*
- * Wake a CPU, so that an idle period ends and is counted: by running on it for a moment. Returns false
- * where this process may not run there.
+ * Wake a CPU, so that an idle period ends and is counted: by an interrupt, or, where this process has
+ * no right to that, by running on it for a moment. Returns false where it may do neither.
  */
 bool cpuidle_kick(unsigned int cpu);
 

@@ -80,6 +80,7 @@ static const struct check {
 	{ "turbo", "turbo is off", check_turbo },
 	{ "epp", "energy preference", check_epp },
 	{ "tsc", "TSC ticks evenly", check_tsc },
+	{ "tsc-drift", "TSC's frequency is known well", check_tsc_drift },
 	{ "clocksource", "kernel trusts the TSC", check_clocksource },
 	{ "hypervisor", "not a guest", check_hypervisor },
 	{ "steal", "no stolen time", check_steal },
@@ -191,24 +192,6 @@ default_cpu(const struct topology *t, hwloc_bitmap_t set)
 	return last;
 }
 
-/*
- * Leave the measured core and all isolated CPUs, if this process may run elsewhere. If it may not,
- * looking disturbs, but can be done.
- */
-static void
-keep_away(const struct machine *m)
-{
-	hwloc_bitmap_t away = hwloc_bitmap_dup(m->t.isolated);
-
-	if (away == NULL)
-		abort();
-	topology_add_core(&m->t, m->cpu, away);
-	hwloc_bitmap_andnot(away, m->t.open, away);
-	if (!hwloc_bitmap_iszero(away))
-		hwloc_set_cpubind(m->t.hwloc, away, HWLOC_CPUBIND_PROCESS);
-	hwloc_bitmap_free(away);
-}
-
 static void
 read_stat(struct machine *m)
 {
@@ -226,8 +209,7 @@ read_machine(struct machine *m)
 {
 	char *cpuinfo;
 
-	if (sys_live() && hwloc_topology_is_thissystem(m->t.hwloc))
-		keep_away(m);
+	topology_keep_off(&m->t, (int)m->cpu);
 	read_mitigation(m);
 	cpuinfo = sys_read("/proc/cpuinfo");
 	m->vendor = cpuinfo_value(cpuinfo, "vendor_id");

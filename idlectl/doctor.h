@@ -100,6 +100,7 @@ struct finding check_cpufreq_governor(const struct machine *m);
 struct finding check_turbo(const struct machine *m);
 struct finding check_epp(const struct machine *m);
 struct finding check_tsc(const struct machine *m);
+struct finding check_tsc_drift(const struct machine *m);
 struct finding check_clocksource(const struct machine *m);
 struct finding check_hypervisor(const struct machine *m);
 struct finding check_steal(const struct machine *m);

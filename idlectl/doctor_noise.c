@@ -3,9 +3,12 @@
  * What a measurement needs, of whatever: two CPUs in peace, steady clocks, memory, nobody who meddles.
  */
 #include <ctype.h>
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/timex.h>
 
 #include "doctor.h"
 #include "journal.h"
@@ -19,6 +22,8 @@
 #define EFIVARS "/sys/firmware/efi/efivars"
 
 #define LOAD_MAX 20 /* percent; one tick of /proc/stat is already 10 of LOAD_MS */
+#define SHIFT_PPM 16 /* struct timex counts in 2^-16 ppm */
+#define DRIFT_MAX 100 /* ppm; a time daemon corrects up to 500, crystals are within some tens */
 #define IRQS_NAMED 4
 
 /* ---- parsing ---- */
@@ -325,6 +330,36 @@ check_tsc(const struct machine *m)
 					"the CPU has no %s: cycles are no measure of time",
 					needed[i]);
 	return OK("constant_tsc nonstop_tsc");
+}
+
+/* The kernel's clock is the TSC times a factor, which a time daemon (NTP) corrects: by how much, tells. */
+struct finding
+check_tsc_drift(const struct machine *m)
+{
+	struct timex now = { 0 };
+	char *current = sys_read(CLOCKSOURCE "/current_clocksource");
+	bool tsc = current != NULL && strcmp(current, "tsc") == 0;
+	int state;
+	double ppm;
+
+	(void)m;
+	free(current);
+	if (!sys_live())
+		return SKIP("a recorded machine has no running clock");
+	if (!tsc)
+		return SKIP("the kernel's clock is not the TSC");
+	state = adjtimex(&now);
+	if (state < 0)
+		return SKIP("adjtimex: %s", strerror(errno));
+	if ((now.status & STA_UNSYNC) != 0)
+		return SKIP("no time daemon keeps the clock, so the drift is not known");
+	ppm = (double)now.freq / (1 << SHIFT_PPM);
+	if (fabs(ppm) > DRIFT_MAX)
+		return WARN("compare cycles, not times, or find out why the time daemon corrects so much",
+				"the clock is corrected by %+.1f ppm of the TSC's frequency as the kernel has it",
+				ppm);
+	return OK("the clock is corrected by %+.1f ppm of the TSC's frequency as the kernel has it",
+			ppm);
 }
 
 /* The kernel takes a TSC that drifts or differs between CPUs off the list of what is available. */
@@ -657,12 +692,19 @@ check_daemons(const struct machine *m)
 struct finding
 check_journal(const struct machine *m)
 {
+	struct lock_owner owner;
+	struct finding f;
+	char *who;
+
 	(void)m;
-	if (sys_exists(JOURNAL_PATH))
-		return WARN("idlectl restore",
-				JOURNAL_PATH
-				" is there: a scenario is still set, or what was killed has left it");
-	return OK("nothing is left to put back");
+	if (journal_locked(&owner))
+		return WARN("idlectl restore, unless that measures", "process %d (%.60s) holds a scenario",
+				(int)owner.pid, owner.who);
+	if (!journal_leftover(&who))
+		return OK("nothing is left to put back");
+	f = WARN("idlectl restore", "%.100s was killed and left its changes", who);
+	free(who);
+	return f;
 }
 
 /* Whether a line of schemata, "MB:0=100;1=50", holds a number below 100 (percent). */

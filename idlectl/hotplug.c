@@ -28,15 +28,21 @@ may_run_elsewhere(unsigned int cpu)
 }
 
 int
+hotplug_check(unsigned int cpu, const struct word_row *row, struct err *err)
+{
+	(void)row;
+	if (!sys_exists(FILE_OF, cpu))
+		return err_set(err, EXIT_SKIPPED, "CPU %u cannot be taken off line", cpu);
+	return 0;
+}
+
+int
 hotplug_apply(struct control *c, const struct word *w, struct err *err)
 {
 	char *path;
 	int rc;
 
 	(void)w;
-	if (!sys_exists(FILE_OF, c->cpu))
-		return err_set(err, EXIT_SKIPPED, "offline: CPU %u cannot be taken off line",
-				c->cpu);
 	if (sys_live() && !may_run_elsewhere(c->cpu))
 		return err_set(err, EXIT_USAGE,
 				"offline: CPU %u is the only one that this process may run on",

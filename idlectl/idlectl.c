@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "journal.h"
 #include "sysroot.h"
 
 #define SECONDS_MAX 1e6
@@ -27,8 +28,10 @@ enum takes {
 	TAKES_KTAP = 1 << 6,
 	TAKES_JSON = 1 << 7,
 	TAKES_WORDS = 1 << 8,
+	TAKES_LEFTOVER = 1 << 9,
 	NEEDS_CPU = 1 << 10,
 	NEEDS_SCENARIO = 1 << 11,
+	LOOKS = 1 << 12, /* changes nothing, and has no words of its own for what is left to restore */
 };
 
 struct option_row {
@@ -119,6 +122,8 @@ static const struct option_row option_rows[] = {
 	{ "ttl", "SEC", TAKES_TTL, "give everything back after so many seconds", set_seconds,
 			AT(ttl) },
 	{ "svg", "FILE", TAKES_SVG, "draw a picture", set_text, AT(svg) },
+	{ "leftover", NULL, TAKES_LEFTOVER, "only what was killed: whoever holds a scenario keeps it",
+			set_flag, AT(leftover) },
 };
 #define NB_OPTIONS (sizeof(option_rows) / sizeof(option_rows[0]))
 
@@ -132,11 +137,11 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{ "topology", TAKES_CPU | TAKES_JSON | TAKES_SVG | TAKES_WORDS,
+	{ "topology", LOOKS | TAKES_CPU | TAKES_JSON | TAKES_SVG | TAKES_WORDS,
 			"who shares what: cores, caches, nodes, isolation, interrupts",
 			"A row a CPU: package, NUMA node, core, SMT sibling, caches it shares, whether it is on line and kept from other work (isolcpus, nohz_full, rcu_nocbs, cpuset partitions), and the interrupts that are routed to it. With --cpu, that CPU is marked as measured, and its sibling. --svg draws the same.",
 			"idlectl topology --cpu 2 --svg machine.svg", command_topology },
-	{ "states", TAKES_CPU | TAKES_JSON | TAKES_INTERVAL,
+	{ "states", LOOKS | TAKES_CPU | TAKES_JSON | TAKES_INTERVAL,
 			"the idle states of a CPU, and what was used of them",
 			"Each idle state by name: exit latency, target residency, whether it is enabled, and how often and how long it was used, since the boot or, with --interval, in so many seconds. The kernel counts a period when it ends: a CPU that sleeps through the whole interval shows nothing.",
 			"idlectl states --cpu 3 --interval 1", command_states },
@@ -144,7 +149,7 @@ static const struct command commands[] = {
 			"is this machine fit to show the effect, and fit to measure at all?",
 			"Checks with stable ids; each is ok, warn, fail or skip, with a reason and, where it is not ok, a remedy. --cpu is the measured CPU. The last line begins with \"effect expected here\", \"not expected because\" or \"cannot tell\". Exit code 0 whatever is found, 1 if it could not look.",
 			"idlectl doctor --cpu 2", command_doctor },
-	{ "scenarios", TAKES_CPU | TAKES_JSON | TAKES_WORDS,
+	{ "scenarios", LOOKS | TAKES_CPU | TAKES_JSON | TAKES_WORDS,
 			"the words of which scenarios are made, and which of them work here",
 			"Words of different kinds are joined by +, words of one kind exclude each other. Idle states go by their names on this machine.",
 			"idlectl scenarios --cpu 3", command_scenarios },
@@ -158,10 +163,10 @@ static const struct command commands[] = {
 			"leave a CPU in a scenario",
 			"As run, but returns at once; a process stays behind and holds the scenario until \"idlectl restore\", or for the time of --ttl.",
 			"idlectl set --cpu 3 --scenario c1+keep --ttl 3600", command_set },
-	{ "restore", TAKES_JSON, "give back what set, or a run that was killed, has changed",
-			"Ends the process that set left behind; where a run was killed together with its supervisor, puts back what its journal tells. Only a value that is still the one that was written is put back; what somebody else has changed meanwhile stays and is named. A journal of another boot is removed. Exit code 6 where something could not be put back.",
+	{ "restore", TAKES_JSON | TAKES_LEFTOVER, "give back what set, or a run that was killed, has changed",
+			"Ends the process that set left behind; where a run was killed together with its supervisor, puts back what its journal tells. Only a value that is still the one that was written is put back; what somebody else has changed meanwhile stays and is named. With --leftover nobody who lives is ended, as a service wants that is stopped. A journal of another boot is removed. Exit code 6 where something could not be put back.",
 			"idlectl restore", command_restore },
-	{ "status", TAKES_CPU | TAKES_JSON | TAKES_INTERVAL,
+	{ "status", LOOKS | TAKES_CPU | TAKES_JSON | TAKES_INTERVAL,
 			"who sleeps where, how often, with which register value",
 			"With sibidle.ko loaded: mode, entries, time and the values of IA32_SPEC_CTRL in each idle state, counted in the mode that the CPU is in; without it, what the kernel counts. With --interval, again and again what happened in so many seconds, until interrupted. Looking wakes no CPU.",
 			"idlectl status --interval 1", command_status },
@@ -348,6 +353,19 @@ print_completion(void)
 	printf("\" -- \"$cur\")) ;;\n\tesac\n}\ncomplete -F _idlectl idlectl\n");
 }
 
+/* A run that was killed together with its supervisor: whoever comes next hears of it. */
+static void
+say_leftover(void)
+{
+	char *who;
+
+	if (!journal_leftover(&who))
+		return;
+	fprintf(stderr, "idlectl: %s was killed and left its changes: idlectl restore puts them back\n",
+			who);
+	free(who);
+}
+
 /* ---- the command line ---- */
 
 static const struct command *
@@ -482,6 +500,8 @@ main(int argc, char **argv)
 		else
 			print_help(stdout);
 	} else if (rc == 0) {
+		if ((line.command->takes & LOOKS) != 0)
+			say_leftover();
 		rc = line.command->run(&line.options, &err);
 	}
 	if (rc < 0) {

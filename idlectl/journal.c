@@ -67,11 +67,12 @@ make_run_dir(struct err *err)
 	return 0;
 }
 
+/* Whoever can open it can take it, so it is for root. */
 static int
 open_lock(int flags)
 {
 	char *path = sys_path("%s", LOCK_PATH);
-	int fd = open(path, flags | O_CLOEXEC, 0644);
+	int fd = open(path, flags | O_CLOEXEC, 0600);
 
 	free(path);
 	return fd;
@@ -131,6 +132,9 @@ journal_lock(const char *who, struct err *err)
 				strcmp(owner.who, "idlectl set") == 0 ? ": idlectl restore ends it"
 								      : "");
 	}
+	/* It may be there from an earlier version, or by a careless umask. */
+	if (fchmod(fd, 0600) != 0)
+		fprintf(stderr, "%s: %s: %s\n", who, LOCK_PATH, strerror(errno));
 	len = snprintf(text, sizeof(text), "%d %llu %s\n", (int)getpid(), process_start(getpid()),
 			who);
 	if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)len, 0) == len)
@@ -138,22 +142,6 @@ journal_lock(const char *who, struct err *err)
 	err_set(err, EXIT_FAILED, "%s: %s", LOCK_PATH, strerror(errno));
 	close(fd);
 	return -1;
-}
-
-bool
-journal_locked(struct lock_owner *owner)
-{
-	int fd = open_lock(O_RDONLY);
-	bool locked;
-
-	if (fd < 0)
-		return false;
-	/* A shared lock, for a moment: enough to see an exclusive one. */
-	locked = flock(fd, LOCK_SH | LOCK_NB) != 0;
-	if (locked)
-		read_owner(fd, owner);
-	close(fd);
-	return locked;
 }
 
 bool
@@ -341,6 +329,39 @@ unload(struct contents *c)
 	json_decref(c->entries);
 }
 
+/* Whose journal it is that is there. */
+static bool
+read_header(struct lock_owner *owner)
+{
+	struct contents c;
+	bool found = load(&c) && c.header != NULL;
+	const char *who = json_string_value(json_object_get(c.header, "who"));
+
+	memset(owner, 0, sizeof(*owner));
+	owner->pid = (pid_t)json_integer_value(json_object_get(c.header, "pid"));
+	owner->start = (unsigned long long)json_integer_value(json_object_get(c.header, "start"));
+	snprintf(owner->who, sizeof(owner->who), "%s", who != NULL ? who : "unknown");
+	unload(&c);
+	return found;
+}
+
+bool
+journal_locked(struct lock_owner *owner)
+{
+	int fd = open_lock(O_RDONLY);
+	bool locked;
+
+	/* Others than root see the journal, which is there as long as anything is changed. */
+	if (fd < 0)
+		return errno == EACCES && read_header(owner) && !journal_owner_gone(owner);
+	/* A shared lock, for a moment: enough to see an exclusive one. */
+	locked = flock(fd, LOCK_SH | LOCK_NB) != 0;
+	if (locked)
+		read_owner(fd, owner);
+	close(fd);
+	return locked;
+}
+
 static bool
 of_this_boot(const struct contents *c)
 {
@@ -506,13 +527,9 @@ journal_leftover(char **who)
 	if (journal_locked(&owner) || !load(&c))
 		return false;
 	left = of_this_boot(&c);
-	if (left && who != NULL)
-		*who = sys_format("process %d (%s)",
-				(int)json_integer_value(json_object_get(c.header, "pid")),
-				json_is_string(json_object_get(c.header, "who"))
-						? json_string_value(
-								  json_object_get(c.header, "who"))
-						: "unknown");
 	unload(&c);
+	if (left && who != NULL)
+		*who = read_header(&owner) ? sys_format("process %d (%s)", (int)owner.pid, owner.who)
+					   : sys_format("a process");
 	return left;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <inttypes.h>
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -17,6 +19,7 @@
 
 #define MEM_SIZE (64UL << 20) /* beyond any second-level cache */
 #define LINE 64
+#define RATE_OFF_MAX 5.0 /* percent that a rate may be off when it is verified */
 
 /* A thread that keeps a CPU busy, or wakes it, until it is told to end. It dies with its process. */
 struct load {
@@ -26,9 +29,19 @@ struct load {
 	unsigned char *memory;
 	unsigned long at; /* in it */
 	int end; /* event that cuts a sleep short */
+	uint64_t next_ns; /* when to wake up next, 0: not yet known */
 	atomic_bool stop;
 	_Atomic uint64_t turns;
 };
+
+static uint64_t
+clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
 
 static void
 busy(struct load *l)
@@ -65,13 +78,23 @@ syscall_turn(struct load *l)
 	syscall(SYS_getppid);
 }
 
+/*
+ * Deadlines are a period apart, however long a turn takes. One that is missed by a whole period is
+ * left out, not made up for: the rate then falls short, which is found out.
+ */
 static void
 wake(struct load *l)
 {
-	struct timespec nap = { .tv_sec = (time_t)(1 / l->hz),
-		.tv_nsec = (long)(1000000000 / l->hz % 1000000000) };
+	uint64_t now = clock_ns(), period = 1000000000 / l->hz, left;
 	struct pollfd end = { .fd = l->end, .events = POLLIN };
+	struct timespec nap;
 
+	l->next_ns += period;
+	if (l->next_ns + period < now)
+		l->next_ns = now + period;
+	left = l->next_ns > now ? l->next_ns - now : 0;
+	nap.tv_sec = (time_t)(left / 1000000000);
+	nap.tv_nsec = (long)(left % 1000000000);
 	ppoll(&end, 1, &nap, NULL);
 }
 
@@ -128,13 +151,19 @@ discard(struct load *l)
 }
 
 int
+load_check(unsigned int cpu, const struct word_row *row, struct err *err)
+{
+	(void)cpu;
+	(void)row;
+	return sys_live() ? 0 : err_set(err, EXIT_SKIPPED, "a recorded tree runs nothing");
+}
+
+int
 load_apply(struct control *c, const struct word *w, struct err *err)
 {
 	struct load *l;
 	int rc;
 
-	if (!sys_live())
-		return err_set(err, EXIT_SKIPPED, "%s: a recorded tree runs nothing", w->name);
 	l = calloc(1, sizeof(*l));
 	if (l == NULL)
 		return err_set(err, EXIT_FAILED, "out of memory");
@@ -158,15 +187,53 @@ load_apply(struct control *c, const struct word *w, struct err *err)
 			strerror(rc));
 }
 
+uint64_t
+load_turns(const struct load *l)
+{
+	return l == NULL ? 0 : atomic_load(&l->turns);
+}
+
+double
+load_rate_off(uint64_t wakes, uint64_t hz, double seconds)
+{
+	double wanted = (double)hz * seconds, off = fabs((double)wakes - wanted) - 1;
+
+	return off > 0 ? 100 * off / wanted : 0;
+}
+
+/* Long enough for a rate that is right to be told from one that is 5 % off, where there is time. */
+static int
+verify_rate(const struct control *c, const struct word *w, struct err *err)
+{
+	double seconds = fmin(fmax(60.0 / (double)w->number, 0.02), VERIFY_S / 2), took = 0;
+	uint64_t wakes = 0;
+
+	/* Twice, as the first wake-ups may be late. */
+	for (int tries = 0; tries < 2; tries++) {
+		uint64_t before = load_turns(c->load), start_ns = clock_ns();
+		struct timespec nap = { .tv_nsec = (long)(seconds * 1e9) };
+
+		nanosleep(&nap, NULL);
+		wakes = load_turns(c->load) - before;
+		took = 1e-9 * (double)(clock_ns() - start_ns);
+		if (load_rate_off(wakes, w->number, took) <= RATE_OFF_MAX)
+			return 0;
+	}
+	return err_set(err, EXIT_FAILED, "%s: CPU %u was woken %.0f times a second, not %" PRIu64,
+			w->name, c->cpu, (double)wakes / took, w->number);
+}
+
 int
 load_verify(struct control *c, const struct word *w, struct err *err)
 {
 	const struct timespec nap = { .tv_nsec = 2000000 };
-	uint64_t before = atomic_load(&c->load->turns);
+	uint64_t before = load_turns(c->load);
 
+	if (w->row->value == LOAD_WAKE)
+		return verify_rate(c, w, err);
 	for (int i = 0; i < (int)(VERIFY_S / 2e-3); i++) {
 		nanosleep(&nap, NULL);
-		if (atomic_load(&c->load->turns) != before)
+		if (load_turns(c->load) != before)
 			return 0;
 	}
 	return err_set(err, EXIT_FAILED, "%s: the thread on CPU %u does not get to run", w->name,

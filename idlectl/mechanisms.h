@@ -8,26 +8,45 @@
 #include "control.h"
 
 /* cpuidle.c: all idle states but one disabled. Verified by the counts of the states that are used. */
+int cpuidle_check(unsigned int cpu, const struct word_row *row, struct err *err);
 int cpuidle_apply(struct control *c, const struct word *w, struct err *err);
 int cpuidle_verify(struct control *c, const struct word *w, struct err *err);
+/*
+ * Wake a CPU, let it fall asleep, wake it, until one of the allowed states (by place in what
+ * cpuidle_read() gives) was used and no other one. Returns 0, or -1 with err set where that does not
+ * happen within VERIFY_S.
+ */
+int cpuidle_watch(unsigned int cpu, const struct word *w, const bool *allowed, struct err *err);
 
 /* qos.c: the resume latency limit of the CPU. */
+int qos_check(unsigned int cpu, const struct word_row *row, struct err *err);
 int qos_apply(struct control *c, const struct word *w, struct err *err);
 int qos_verify(struct control *c, const struct word *w, struct err *err);
+/* Whether a CPU with that limit may use a state. */
+bool qos_allows(const struct word *limit, const struct idle_state *state);
 
 /* hotplug.c: the CPU off line. */
+int hotplug_check(unsigned int cpu, const struct word_row *row, struct err *err);
 int hotplug_apply(struct control *c, const struct word *w, struct err *err);
 int hotplug_verify(struct control *c, const struct word *w, struct err *err);
 
 /* sibidle.c: a mode of the module; its lease ends with the descriptor. */
+int sibidle_check(unsigned int cpu, const struct word_row *row, struct err *err);
 int sibidle_apply(struct control *c, const struct word *w, struct err *err);
 int sibidle_verify(struct control *c, const struct word *w, struct err *err);
+/* Close the device; says so where the module has ended the lease before. */
+void sibidle_let_go(struct control *c);
 
 /* load.c: a thread on the CPU. */
 enum load_kind { LOAD_BUSY, LOAD_PAUSE, LOAD_MEM, LOAD_SYSCALL, LOAD_WAKE };
+int load_check(unsigned int cpu, const struct word_row *row, struct err *err);
 int load_apply(struct control *c, const struct word *w, struct err *err);
 int load_verify(struct control *c, const struct word *w, struct err *err);
 void load_end(struct load *l);
+/* What a load has done: wake-ups, or turns of its loop. */
+uint64_t load_turns(const struct load *l);
+/* How far a number of wake-ups is from a rate, in percent of it; one more or less is none. */
+double load_rate_off(uint64_t wakes, uint64_t hz, double seconds);
 
 /* Whether a scenario keeps the CPU from idling at all. */
 bool load_never_idles(const struct scenario *s);

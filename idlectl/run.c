@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -27,41 +28,66 @@
 
 /* ---- scenarios ---- */
 
+/* A word of the table, or of a state, as it is printed. */
+struct listed {
+	const struct word_row *row;
+	char name[IDLE_NAME_MAX];
+	bool works;
+	struct err why; /* not */
+};
+
 static json_t *
-word_json(const struct word_row *row, const struct idle_state *state)
+word_json(const struct listed *w)
 {
-	char word[IDLE_NAME_MAX];
-	json_t *json;
+	json_t *json = json_pack("{s:s, s:s, s:s, s:b}", "word", w->name, "help", w->row->help,
+			"needs", w->row->needs, "works", w->works);
 
-	if (state != NULL)
-		cpuidle_word(state, word);
-	json = json_pack("{s:s, s:s, s:s}", "word", state != NULL ? word : row->name, "help",
-			row->help, "needs", row->needs);
-
-	if (row->unit != NULL)
-		json_object_set_new(json, "unit", json_string(row->unit));
+	if (w->row->unit != NULL)
+		json_object_set_new(json, "unit", json_string(w->row->unit));
+	if (!w->works)
+		json_object_set_new(json, "reason", json_string(w->why.text));
 	return json;
 }
 
 static void
-print_word(const struct options *o, json_t *all, const struct word_row *row,
-		const struct idle_state *state)
+print_word(const struct options *o, json_t *all, const struct listed *w)
 {
-	char name[64], word[IDLE_NAME_MAX];
+	char name[IDLE_NAME_MAX + 16];
 
 	if (o->json) {
-		json_array_append_new(all, word_json(row, state));
+		json_array_append_new(all, word_json(w));
 		return;
 	}
-	if (state != NULL)
-		cpuidle_word(state, word);
-	snprintf(name, sizeof(name), "%s%s%s", state != NULL ? word : row->name,
-			row->unit != NULL ? ":" : "",
-			row->unit == NULL || o->words ? "" : row->unit);
+	snprintf(name, sizeof(name), "%s%s%s", w->name, w->row->unit != NULL ? ":" : "",
+			w->row->unit == NULL || o->words ? "" : w->row->unit);
 	if (o->words)
 		printf("%s\n", name);
 	else
-		printf("%-10s  %-16s  %s\n", name, row->needs, row->help);
+		printf("%-10s  %-16s  %s\n", name, w->row->needs, w->row->help);
+	if (!o->words && !w->works)
+		printf("%10s  not here: %s\n", "", w->why.text);
+}
+
+/* A row of the table: one word, or one for each idle state. */
+static void
+print_row(const struct options *o, json_t *all, const struct word_row *row, unsigned int cpu,
+		const struct idle_states *states)
+{
+	struct listed w = { .row = row };
+
+	w.works = row->check(cpu, row, &w.why) == 0;
+	if (row->name != NULL) {
+		snprintf(w.name, sizeof(w.name), "%s", row->name);
+		print_word(o, all, &w);
+		return;
+	}
+	for (unsigned int i = 0; i < states->nb; i++) {
+		cpuidle_word(&states->at[i], w.name);
+		print_word(o, all, &w);
+	}
+	if (!w.works && !o->json && !o->words)
+		printf("%-10s  %-16s  %s\n%10s  not here: %s\n", "STATE", row->needs, row->help, "",
+				w.why.text);
 }
 
 int
@@ -84,14 +110,10 @@ command_scenarios(const struct options *o, struct err *err)
 	for (size_t i = 0; i < nb_word_rows; i++) {
 		if (i > 0 && word_rows[i].kind != word_rows[i - 1].kind && !o->json && !o->words)
 			printf("\n");
-		if (word_rows[i].name != NULL)
-			print_word(o, all, &word_rows[i], NULL);
-		for (unsigned int s = 0; word_rows[i].name == NULL && s < states.nb; s++)
-			print_word(o, all, &word_rows[i], &states.at[s]);
+		print_row(o, all, &word_rows[i], (unsigned int)cpu, &states);
 	}
-	if (o->json) {
+	if (o->json)
 		command_json(all, JSON_INDENT(2));
-	}
 	json_decref(all);
 	return 0;
 }
@@ -184,7 +206,7 @@ start(char *const *argv, const sigset_t *mask, const cpu_set_t *cpus)
 
 /* Wait for the command; signals that are not from the terminal, where it gets them too, are passed on. */
 static int
-wait_for(pid_t pid, const sigset_t *signals)
+wait_for(struct control *c, pid_t pid, const sigset_t *signals)
 {
 	int status;
 
@@ -194,6 +216,8 @@ wait_for(pid_t pid, const sigset_t *signals)
 
 		if (sig == SIGCHLD && waitpid(pid, &status, WNOHANG) != 0)
 			break;
+		if (sig == SIGCHLD)
+			control_guard(c);
 		if (sig > 0 && sig != SIGCHLD && info.si_code <= 0)
 			kill(pid, sig);
 	}
@@ -236,7 +260,7 @@ command_run(const struct options *o, struct err *err)
 			*err = undo;
 		return -1;
 	} else {
-		rc = wait_for(pid, &signals);
+		rc = wait_for(&c, pid, &signals);
 	}
 	if (control_end(&c, err) != 0)
 		return -1;
@@ -264,18 +288,22 @@ now(void)
 
 /* Until one of the signals comes; with a time-to-live, not longer than that. */
 static void
-wait_end(const sigset_t *signals, double ttl)
+wait_end(struct control *c, const sigset_t *signals, double ttl)
 {
 	double end = now() + ttl;
 
 	for (;;) {
+		int sig;
 		double left = end - now();
 		struct timespec ts = { .tv_sec = (time_t)left,
 			.tv_nsec = (long)(1e9 * (left - (double)(time_t)left)) };
 
 		if (ttl > 0 && left <= 0)
 			return;
-		if ((ttl > 0 ? sigtimedwait(signals, NULL, &ts) : sigwaitinfo(signals, NULL)) > 0)
+		sig = ttl > 0 ? sigtimedwait(signals, NULL, &ts) : sigwaitinfo(signals, NULL);
+		if (sig == SIGCHLD)
+			control_guard(c);
+		else if (sig > 0)
 			return;
 	}
 }
@@ -317,6 +345,9 @@ hold(const struct options *o, unsigned int cpu, const struct scenario *s, int te
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_NAME, "sibfwd-hold");
 	ending_signals(&signals);
+	/* The supervisor's end is told too, whatever the parent left. */
+	signal(SIGCHLD, SIG_DFL);
+	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	if (chdir("/") != 0)
 		null = -1;
@@ -328,6 +359,7 @@ hold(const struct options *o, unsigned int cpu, const struct scenario *s, int te
 		close_range(3, (unsigned int)tell - 1, 0);
 	close_range((unsigned int)tell + 1, ~0U, 0);
 	a.rc = control_begin(&c, HOLDER, &a.err);
+	c.ttl = o->ttl;
 	if (a.rc == 0)
 		a.rc = apply(&c, cpu, s, &a.err);
 	/* What is said at the end is for "idlectl restore". */
@@ -341,7 +373,7 @@ hold(const struct options *o, unsigned int cpu, const struct scenario *s, int te
 	/* Nobody is left who would know of it. */
 	if (!told)
 		_exit(control_end(&c, &a.err) == 0 ? EXIT_FAILED : EXIT_UNRESTORED);
-	wait_end(&signals, o->ttl);
+	wait_end(&c, &signals, o->ttl);
 	_exit(control_end(&c, &a.err) == 0 ? EXIT_DONE : EXIT_UNRESTORED);
 }
 
@@ -399,26 +431,45 @@ wait_unlocked(double seconds)
 	return false;
 }
 
+/*
+ * A handle on the process that has the lock, or -1 where it is gone. Its number may be in use again, so
+ * the start time is looked at after the handle is there.
+ */
+static int
+open_owner(const struct lock_owner *owner)
+{
+	int fd = pidfd_open(owner->pid, 0);
+
+	if (fd < 0 || !journal_owner_gone(owner))
+		return fd;
+	close(fd);
+	return -1;
+}
+
 /* End the process that holds a scenario. Its supervisor restores if it does not do so itself. */
 static int
 end_holder(const struct lock_owner *owner, struct err *err)
 {
+	int rc = 0, fd = open_owner(owner);
+
 	/* The lock is held, but maybe by the supervisor of a process that is gone. */
-	if (journal_owner_gone(owner))
+	if (fd < 0)
 		return wait_unlocked(ENDING_S)
 				? 0
 				: err_set(err, EXIT_FAILED,
 						  "process %d is gone, but its lock is held",
 						  (int)owner->pid);
-	if (kill(owner->pid, SIGTERM) != 0 && errno != ESRCH)
-		return err_set(err, EXIT_FAILED, "process %d, which holds the scenario: %s",
+	if (pidfd_send_signal(fd, SIGTERM, NULL, 0) != 0 && errno != ESRCH) {
+		rc = err_set(err, EXIT_FAILED, "process %d, which holds the scenario: %s",
 				(int)owner->pid, strerror(errno));
-	if (wait_unlocked(ENDING_S))
-		return 0;
-	kill(owner->pid, SIGKILL);
-	return wait_unlocked(ENDING_S)
-			? 0
-			: err_set(err, EXIT_UNRESTORED, "process %d does not end", (int)owner->pid);
+	} else if (!wait_unlocked(ENDING_S)) {
+		pidfd_send_signal(fd, SIGKILL, NULL, 0);
+		if (!wait_unlocked(ENDING_S))
+			rc = err_set(err, EXIT_UNRESTORED, "process %d does not end",
+					(int)owner->pid);
+	}
+	close(fd);
+	return rc;
 }
 
 static void
@@ -443,21 +494,45 @@ print_restored(const struct options *o, const struct restored *r, pid_t holder)
 		printf("nothing to restore\n");
 }
 
+/*
+ * Make the lock free, as far as we may. Returns 0 with *holder the process that was ended (0: none), 1
+ * where it is somebody's who goes on, or -1 with err set.
+ */
+static int
+free_lock(const struct options *o, pid_t *holder, struct err *err)
+{
+	struct lock_owner owner;
+	bool gone;
+
+	*holder = 0;
+	if (!journal_locked(&owner))
+		return 0;
+	gone = journal_owner_gone(&owner);
+	if (o->leftover && !gone) {
+		fprintf(stderr, "idlectl: process %d (%s) goes on\n", (int)owner.pid, owner.who);
+		return 1;
+	}
+	/* A supervisor that is still at it is waited for, whoever it works for. */
+	if ((gone || strcmp(owner.who, HOLDER) == 0) && end_holder(&owner, err) != 0)
+		return -1;
+	*holder = gone ? 0 : owner.pid;
+	return 0;
+}
+
 int
 command_restore(const struct options *o, struct err *err)
 {
-	struct lock_owner owner;
-	struct restored r;
-	pid_t holder = 0;
-	int lock, rc;
+	struct restored r = { 0 };
+	pid_t holder;
+	int lock, rc = free_lock(o, &holder, err);
 
-	if (journal_locked(&owner)) {
-		bool gone = journal_owner_gone(&owner);
-
-		/* A supervisor that is still at it is waited for, whoever it works for. */
-		if ((gone || strcmp(owner.who, HOLDER) == 0) && end_holder(&owner, err) != 0)
-			return -1;
-		holder = gone ? 0 : owner.pid;
+	if (rc < 0)
+		return -1;
+	if (rc > 0) {
+		r.files = json_array();
+		print_restored(o, &r, 0);
+		restored_free(&r);
+		return 0;
 	}
 	lock = journal_lock("idlectl restore", err);
 	if (lock < 0)

@@ -9,32 +9,34 @@
 #include "sysroot.h"
 
 #define MODULE "sibidle.ko"
+#define MACHINE "a live machine"
+
+#define STATE  cpuidle_check, cpuidle_apply, cpuidle_verify
+#define LIMIT  qos_check, qos_apply, qos_verify
+#define MODE   sibidle_check, sibidle_apply, sibidle_verify
+#define LOAD   load_check, load_apply, load_verify
+#define HOTPLUG hotplug_check, hotplug_apply, hotplug_verify
 
 const struct word_row word_rows[] = {
 	{ NULL, WORD_STATE, NULL, 0, 0, "cpuidle", "holds an idle state by disabling all others",
-			cpuidle_apply, cpuidle_verify, 0 },
+			STATE, 0 },
 	{ "limit", WORD_LIMIT, "US", 1, INT32_MAX - 1, "PM QoS",
-			"only idle states that are left within so many us", qos_apply, qos_verify,
+			"only idle states that are left within so many us", LIMIT, 0 },
+	{ "stock", WORD_MODE, NULL, 0, 0, MODULE, "the driver's own idle callback, counted", MODE,
+			SIBIDLE_STOCK },
+	{ "keep", WORD_MODE, NULL, 0, 0, MODULE, "sleeps with IBRS as it is", MODE, SIBIDLE_KEEP },
+	{ "clear", WORD_MODE, NULL, 0, 0, MODULE, "sleeps with IBRS cleared", MODE,
+			SIBIDLE_CLEAR },
+	{ "busy", WORD_LOAD, NULL, 0, 0, MACHINE, "a thread that computes", LOAD, LOAD_BUSY },
+	{ "pause", WORD_LOAD, NULL, 0, 0, MACHINE, "a thread that executes PAUSE", LOAD,
+			LOAD_PAUSE },
+	{ "mem", WORD_LOAD, NULL, 0, 0, MACHINE, "a thread that writes to 64 MiB", LOAD, LOAD_MEM },
+	{ "syscall", WORD_LOAD, NULL, 0, 0, MACHINE, "a thread that makes system calls", LOAD,
+			LOAD_SYSCALL },
+	{ "wake", WORD_LOAD, "HZ", 1, 100000, MACHINE,
+			"a thread that wakes up so often a second", LOAD, LOAD_WAKE },
+	{ "offline", WORD_OFFLINE, NULL, 0, 0, "CPU hotplug", "takes the CPU off line", HOTPLUG,
 			0 },
-	{ "stock", WORD_MODE, NULL, 0, 0, MODULE, "the driver's own idle callback, counted",
-			sibidle_apply, sibidle_verify, SIBIDLE_STOCK },
-	{ "keep", WORD_MODE, NULL, 0, 0, MODULE, "sleeps with IBRS as it is", sibidle_apply,
-			sibidle_verify, SIBIDLE_KEEP },
-	{ "clear", WORD_MODE, NULL, 0, 0, MODULE, "sleeps with IBRS cleared", sibidle_apply,
-			sibidle_verify, SIBIDLE_CLEAR },
-	{ "busy", WORD_LOAD, NULL, 0, 0, "a live machine", "a thread that computes", load_apply,
-			load_verify, LOAD_BUSY },
-	{ "pause", WORD_LOAD, NULL, 0, 0, "a live machine", "a thread that executes PAUSE",
-			load_apply, load_verify, LOAD_PAUSE },
-	{ "mem", WORD_LOAD, NULL, 0, 0, "a live machine", "a thread that writes to 64 MiB",
-			load_apply, load_verify, LOAD_MEM },
-	{ "syscall", WORD_LOAD, NULL, 0, 0, "a live machine", "a thread that makes system calls",
-			load_apply, load_verify, LOAD_SYSCALL },
-	{ "wake", WORD_LOAD, "HZ", 1, 100000, "a live machine",
-			"a thread that wakes up so often a second", load_apply, load_verify,
-			LOAD_WAKE },
-	{ "offline", WORD_OFFLINE, NULL, 0, 0, "CPU hotplug", "takes the CPU off line",
-			hotplug_apply, hotplug_verify, 0 },
 };
 const size_t nb_word_rows = sizeof(word_rows) / sizeof(word_rows[0]);
 
@@ -171,18 +173,15 @@ scenario_parse(struct scenario *s, const char *text, struct err *err)
 	return 0;
 }
 
-int
-scenario_check(const struct scenario *s, unsigned int cpu, const struct idle_states *states,
-		struct err *err)
+/* The held state is one of the CPU's, and the limit does not forbid it. */
+static int
+check_state(const struct scenario *s, const struct word *state, unsigned int cpu,
+		const struct idle_states *states, struct err *err)
 {
-	const struct word *state = scenario_word(s, WORD_STATE);
 	const struct word *limit = scenario_word(s, WORD_LIMIT);
-	const struct idle_state *found;
+	const struct idle_state *found = cpuidle_find(states, state->name);
 	char *names;
 
-	if (state == NULL)
-		return 0;
-	found = cpuidle_find(states, state->name);
 	if (found == NULL && states->nb == 0 && strcasecmp(state->name, "poll") != 0 &&
 			(state->name[0] | 0x20) != 'c')
 		return err_set(err, EXIT_USAGE,
@@ -200,11 +199,39 @@ scenario_check(const struct scenario *s, unsigned int cpu, const struct idle_sta
 		free(names);
 		return -1;
 	}
-	if (limit != NULL && found->latency_us > limit->number)
+	if (limit != NULL && !qos_allows(limit, found))
 		return err_set(err, EXIT_USAGE,
 				"scenario %s: leaving %s takes %" PRIu64 " us, which %s:%" PRIu64
 				" forbids",
 				s->text, state->name, found->latency_us, limit->name,
 				limit->number);
+	return 0;
+}
+
+/* The mode needs a state to sleep in, and POLL is none. */
+static int
+check_limited_mode(const struct scenario *s, const struct word *limit, unsigned int cpu,
+		const struct idle_states *states, struct err *err)
+{
+	for (unsigned int i = 0; i < states->nb; i++)
+		if (qos_allows(limit, &states->at[i]) && !cpuidle_is_poll(&states->at[i]))
+			return 0;
+	return err_set(err, EXIT_USAGE,
+			"scenario %s: %s:%" PRIu64
+			" leaves CPU %u no idle state but POLL, in which the module has no part",
+			s->text, limit->name, limit->number, cpu);
+}
+
+int
+scenario_check(const struct scenario *s, unsigned int cpu, const struct idle_states *states,
+		struct err *err)
+{
+	const struct word *state = scenario_word(s, WORD_STATE);
+	const struct word *limit = scenario_word(s, WORD_LIMIT);
+
+	if (state != NULL)
+		return check_state(s, state, cpu, states, err);
+	if (limit != NULL && scenario_word(s, WORD_MODE) != NULL && states->nb > 0)
+		return check_limited_mode(s, limit, cpu, states, err);
 	return 0;
 }

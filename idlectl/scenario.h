@@ -33,7 +33,9 @@ struct word_row {
 	uint64_t lowest, highest;
 	const char *needs; /* for people */
 	const char *help;
-	/* Return 0, or -1 with err set: 4 where the machine cannot, else 1. */
+	/* Whether this machine can do it on that CPU: 0, or -1 with err set to 4 and the reason. */
+	int (*check)(unsigned int cpu, const struct word_row *row, struct err *err);
+	/* Return 0, or -1 with err set: 4 where the machine turns out not to be able, else 1. */
 	int (*apply)(struct control *c, const struct word *w, struct err *err);
 	int (*verify)(struct control *c, const struct word *w, struct err *err);
 	unsigned int value; /* for its functions: enum sibidle_mode, enum load_kind */
@@ -65,8 +67,8 @@ int scenario_parse(struct scenario *s, const char *text, struct err *err);
 
 /*
  * Whether its words make sense on a CPU with these states: an idle state that it has, a limit that
- * does not forbid the state. Returns 0, or -1 with err set (2, with the valid words named; 4 where
- * there are no idle states at all).
+ * does not forbid the state, nor every state in which a mode would count. Returns 0, or -1 with
+ * err set (2, with the valid words named; 4 where there are no idle states at all).
  */
 int scenario_check(const struct scenario *s, unsigned int cpu, const struct idle_states *states,
 		struct err *err);

@@ -10,6 +10,8 @@
 #include "mechanisms.h"
 #include "sysroot.h"
 
+#define TTL_GRACE_S 2.0
+
 static const char *const mode_words[SIBIDLE_MODES] = {
 	[SIBIDLE_STOCK] = "stock",
 	[SIBIDLE_KEEP] = "keep",
@@ -34,6 +36,21 @@ const char *
 sibidle_mode_word(unsigned int mode)
 {
 	return mode < SIBIDLE_MODES ? mode_words[mode] : "unknown";
+}
+
+const char *
+sibidle_end_word(unsigned int end)
+{
+	static const char *const words[SIBIDLE_ENDS] = {
+		[SIBIDLE_NEVER] = "no reason known",
+		[SIBIDLE_CLOSED] = "closed",
+		[SIBIDLE_EXPIRED] = "its time was over",
+		[SIBIDLE_OFFLINE] = "the CPU went off line",
+		[SIBIDLE_SUSPEND] = "the machine was suspended",
+		[SIBIDLE_REBOOT] = "the machine shuts down",
+	};
+
+	return end < SIBIDLE_ENDS ? words[end] : "unknown reason";
 }
 
 const char *
@@ -98,6 +115,34 @@ sibidle_ns(const struct sibidle *m, uint64_t ticks)
 	return m->info.tsc_khz == 0 ? 0 : (uint64_t)((double)ticks * 1e6 / m->info.tsc_khz);
 }
 
+static uint32_t
+refusal(const struct sibidle_info *info, unsigned int mode)
+{
+	const uint32_t refusals[SIBIDLE_MODES] = {
+		[SIBIDLE_STOCK] = info->stock_refusal,
+		[SIBIDLE_KEEP] = info->keep_refusal,
+		[SIBIDLE_CLEAR] = info->clear_refusal,
+	};
+
+	return refusals[mode];
+}
+
+int
+sibidle_check(unsigned int cpu, const struct word_row *row, struct err *err)
+{
+	struct sibidle m;
+	uint32_t why;
+
+	(void)cpu;
+	if (sibidle_open(&m, false, err) != 0)
+		return -1;
+	why = refusal(&m.info, row->value);
+	sibidle_close(&m);
+	if (why == SIBIDLE_OK)
+		return 0;
+	return err_set(err, EXIT_SKIPPED, "%s", sibidle_refusal_text(why));
+}
+
 /* A held state that does not know keep and clear would leave them without an effect. */
 static int
 check_state(const struct control *c, const struct word *w, struct err *err)
@@ -112,35 +157,10 @@ check_state(const struct control *c, const struct word *w, struct err *err)
 	return 0;
 }
 
-int
-sibidle_apply(struct control *c, const struct word *w, struct err *err)
-{
-	struct sibidle_set set = { .size = sizeof(set), .cpu = c->cpu, .mode = w->row->value };
-	int saved;
-
-	if (sibidle_open(&c->module, true, err) != 0)
-		return -1;
-	if (set.mode != SIBIDLE_STOCK && check_state(c, w, err) != 0)
-		return -1;
-	if (ioctl(c->module.fd, SIBIDLE_IOC_SET, &set) == 0)
-		return 0;
-	saved = errno;
-	if (saved == EOPNOTSUPP)
-		return err_set(err, EXIT_SKIPPED, "%s: %s", w->name,
-				sibidle_refusal_text(set.refusal));
-	return err_set(err, EXIT_FAILED, "%s: %s: %s", w->name, SIBIDLE_DEVICE,
-			saved == EBUSY ? "another program leases that CPU" : strerror(saved));
-}
-
-/* Samples in a mode, and how many of them had IBRS set. */
-struct seen {
-	uint64_t samples, with_ibrs;
-};
-
-static struct seen
+static struct sibidle_samples
 count(const struct sibidle_stats *s, unsigned int mode)
 {
-	struct seen n = { 0 };
+	struct sibidle_samples n = { 0 };
 
 	for (unsigned int i = 0; i < SIBIDLE_STATES_MAX; i++) {
 		const struct sibidle_cell *cell = &s->cells[mode][i];
@@ -153,43 +173,96 @@ count(const struct sibidle_stats *s, unsigned int mode)
 	return n;
 }
 
-/* The CPU has to enter idle in the mode, and with the register as the mode has it. */
+int
+sibidle_apply(struct control *c, const struct word *w, struct err *err)
+{
+	struct sibidle_set set = { .size = sizeof(set), .cpu = c->cpu, .mode = w->row->value };
+	struct sibidle_stats stats;
+	int saved;
+
+	if (sibidle_open(&c->module, true, err) != 0)
+		return -1;
+	if (set.mode != SIBIDLE_STOCK && check_state(c, w, err) != 0)
+		return -1;
+	if (sibidle_stats(&c->module, c->cpu, &stats, err) != 0)
+		return -1;
+	c->at_apply = count(&stats, set.mode);
+	/* For a holder that is stopped: one that runs gives everything back before. */
+	if (c->ttl > 0 && 1e3 * (c->ttl + TTL_GRACE_S) <= SIBIDLE_TTL_MAX_MS) {
+		set.flags |= SIBIDLE_SET_TTL;
+		set.ttl_ms = (uint32_t)(1e3 * (c->ttl + TTL_GRACE_S));
+	}
+	if (ioctl(c->module.fd, SIBIDLE_IOC_SET, &set) == 0)
+		return 0;
+	saved = errno;
+	if (saved == EOPNOTSUPP)
+		return err_set(err, EXIT_SKIPPED, "%s: %s", w->name,
+				sibidle_refusal_text(set.refusal));
+	return err_set(err, EXIT_FAILED, "%s: %s: %s", w->name, SIBIDLE_DEVICE,
+			saved == EBUSY ? "another program leases that CPU" : strerror(saved));
+}
+
+void
+sibidle_let_go(struct control *c)
+{
+	struct sibidle_stats stats;
+	struct err none;
+
+	if (c->module.fd >= 0 && scenario_word(c->scenario, WORD_MODE) != NULL &&
+			sibidle_stats(&c->module, c->cpu, &stats, &none) == 0 &&
+			stats.owner != SIBIDLE_MINE)
+		fprintf(stderr, "%s: the module let CPU %u go before its time (%s)\n", c->who, c->cpu,
+				sibidle_end_word(stats.ended));
+	sibidle_close(&c->module);
+}
+
+/* Returns 0 where the samples are as the mode has them. */
+static int
+check_samples(const struct control *c, const struct word *w,
+		const struct sibidle_samples *n, struct err *err)
+{
+	if (w->row->value == SIBIDLE_CLEAR && n->with_ibrs != 0)
+		return err_set(err, EXIT_FAILED, "clear: IBRS was set in idle on CPU %u", c->cpu);
+	if (w->row->value == SIBIDLE_KEEP && n->with_ibrs != n->samples &&
+			c->module.info.clear_refusal == SIBIDLE_OK)
+		return err_set(err, EXIT_FAILED, "keep: IBRS was clear in idle on CPU %u", c->cpu);
+	return 0;
+}
+
+/*
+ * The CPU has to enter idle in the mode, and with the register as the mode has it. One that cannot be
+ * woken may have done so before we look: the change of mode woke it, so that the period that runs was
+ * sampled, if the register can be read, since then.
+ */
 static int
 watch(struct control *c, const struct word *w, struct err *err)
 {
 	const struct timespec nap = { .tv_nsec = 2000000 };
+	bool sampled = (c->module.info.flags & SIBIDLE_REGISTER_READABLE) != 0;
+	bool kicked = cpuidle_kick(c->cpu);
 	struct sibidle_stats stats;
-	struct seen before, now;
-	uint64_t samples, set;
+	struct sibidle_samples before, n;
 
 	if (sibidle_stats(&c->module, c->cpu, &stats, err) != 0)
 		return -1;
-	before = count(&stats, w->row->value);
+	before = kicked ? count(&stats, w->row->value) : c->at_apply;
 	for (int i = 0; i < (int)(VERIFY_S / 2e-3); i++) {
-		cpuidle_kick(c->cpu);
 		nanosleep(&nap, NULL);
+		if (kicked)
+			cpuidle_kick(c->cpu);
 		if (sibidle_stats(&c->module, c->cpu, &stats, err) != 0)
 			return -1;
-		now = count(&stats, w->row->value);
-		samples = now.samples - before.samples;
-		set = now.with_ibrs - before.with_ibrs;
-		/* A sample is taken when the CPU goes to sleep; without the register there is none. */
-		if (samples == 0 &&
-				((c->module.info.flags & SIBIDLE_REGISTER_READABLE) != 0 ||
-						stats.idle_mode != w->row->value ||
-						stats.idle_state == SIBIDLE_AWAKE))
-			continue;
-		if (w->row->value == SIBIDLE_CLEAR && set != 0)
-			return err_set(err, EXIT_FAILED, "clear: IBRS was set in idle on CPU %u",
-					c->cpu);
-		if (w->row->value == SIBIDLE_KEEP && set != samples &&
-				c->module.info.clear_refusal == SIBIDLE_OK)
-			return err_set(err, EXIT_FAILED, "keep: IBRS was clear in idle on CPU %u",
-					c->cpu);
-		return 0;
+		n = count(&stats, w->row->value);
+		n.samples -= before.samples;
+		n.with_ibrs -= before.with_ibrs;
+		if (n.samples > 0)
+			return check_samples(c, w, &n, err);
+		if (!sampled && stats.idle_mode == w->row->value &&
+				stats.idle_state != SIBIDLE_AWAKE)
+			return 0;
 	}
-	return err_set(err, EXIT_FAILED, "%s: CPU %u did not idle within %g s", w->name, c->cpu,
-			VERIFY_S);
+	return err_set(err, EXIT_FAILED, "%s: CPU %u did not idle within %g s%s", w->name, c->cpu,
+			VERIFY_S, kicked ? ": is it busy?" : ": this process may not wake it");
 }
 
 int

@@ -6,6 +6,7 @@
  * sibidle.ko as a program uses it: /dev/sibidle, through kmod/sibidle.h.
  */
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "err.h"
 #include "sibidle.h"
@@ -15,6 +16,11 @@
 struct sibidle {
 	int fd; /* -1: not open */
 	struct sibidle_info info;
+};
+
+/* Samples of the register in a mode, and how many of them had IBRS set. */
+struct sibidle_samples {
+	uint64_t samples, with_ibrs;
 };
 
 /*
@@ -34,6 +40,9 @@ int sibidle_stats(const struct sibidle *m, unsigned int cpu, struct sibidle_stat
 /* The words for modes (enum sibidle_mode) and refusals (enum sibidle_refusal). */
 const char *sibidle_mode_word(unsigned int mode);
 const char *sibidle_refusal_text(unsigned int refusal);
+
+/* Why a lease ended (enum sibidle_end), as a word. */
+const char *sibidle_end_word(unsigned int end);
 
 /* TSC ticks of the module as nanoseconds. */
 uint64_t sibidle_ns(const struct sibidle *m, uint64_t ticks);

@@ -18,6 +18,7 @@ sibling_read(const struct control *c, unsigned int cpu, bool wake, struct siblin
 	counts->asleep = wake && !cpuidle_kick(cpu);
 	counts->leased = c->scenario != NULL && c->module.fd >= 0 &&
 			sibidle_stats(&c->module, cpu, &counts->stats, &none) == 0;
+	counts->turns = load_turns(c->load);
 	cpuidle_read(&counts->states, cpu);
 }
 
@@ -139,10 +140,46 @@ still_online(unsigned int cpu)
 	return online != 0 ? 100 : 0;
 }
 
+/* Whether the scenario lets the CPU idle in a state. In POLL a mode has no say: IBRS is as it is. */
 static bool
-is_poll(const struct idle_state *state)
+allowed(const struct scenario *s, const struct idle_state *state, const struct idle_state *held)
 {
-	return strcasecmp(state->name, "POLL") == 0;
+	const struct word *limit = scenario_word(s, WORD_LIMIT);
+	const struct word *mode = scenario_word(s, WORD_MODE);
+
+	if (held != NULL)
+		return state == held;
+	if (limit != NULL && !qos_allows(limit, state))
+		return false;
+	return mode == NULL || mode->row->value == SIBIDLE_STOCK || !cpuidle_is_poll(state);
+}
+
+/*
+ * How far a CPU that should idle was busy, in percent of the time: with a load of ours it is meant
+ * to be, and a load that wakes it has its rate.
+ */
+static double
+busy_wrong(const struct scenario *s, const struct sibling_use *use, uint64_t turns,
+		uint64_t duration_ns)
+{
+	const struct word *load = scenario_word(s, WORD_LOAD);
+	uint64_t idle_ns = use->idle_ns < duration_ns ? use->idle_ns : duration_ns;
+
+	if (load != NULL && load->row->value == LOAD_WAKE)
+		return load_rate_off(turns, load->number, 1e-9 * (double)duration_ns);
+	if (load != NULL && turns == 0)
+		return 100;
+	if (use->idle_ns == UINT64_MAX)
+		return 0;
+	return percent(load != NULL ? idle_ns : duration_ns - idle_ns, duration_ns);
+}
+
+/* Without a word about how the CPU idles it may as well be busy. */
+static bool
+has_to_idle(const struct scenario *s)
+{
+	return scenario_word(s, WORD_STATE) != NULL || scenario_word(s, WORD_LIMIT) != NULL ||
+			scenario_word(s, WORD_MODE) != NULL;
 }
 
 void
@@ -151,8 +188,7 @@ sibling_compare(const struct control *c, unsigned int cpu, const struct sibling_
 {
 	const struct scenario *s = c->scenario;
 	const struct word *state = scenario_word(s, WORD_STATE);
-	const struct word *mode = scenario_word(s, WORD_MODE);
-	const struct idle_state *asked =
+	const struct idle_state *held =
 			state != NULL ? cpuidle_find(&now->states, state->name) : NULL;
 	uint64_t longest = 0, other_ns = 0, other_entries = 0;
 
@@ -165,8 +201,7 @@ sibling_compare(const struct control *c, unsigned int cpu, const struct sibling_
 
 		use->entries += u.entries;
 		use->idle_ns += u.idle_ns;
-		/* In POLL the module has no say: it spins with IBRS as it is. */
-		if (asked != NULL ? &now->states.at[i] != asked : is_poll(&now->states.at[i])) {
+		if (!allowed(s, &now->states.at[i], held)) {
 			other_ns += u.idle_ns;
 			other_entries += u.entries;
 		}
@@ -177,16 +212,20 @@ sibling_compare(const struct control *c, unsigned int cpu, const struct sibling_
 	}
 	if (now->leased && before->leased)
 		use->wrong = larger(use->wrong, sampled(c, before, now, use));
-	if (asked != NULL || (mode != NULL && mode->row->value != SIBIDLE_STOCK)) {
+	if (isnan(use->wrong))
+		return;
+	if (scenario_word(s, WORD_OFFLINE) != NULL) {
+		use->wrong = still_online(cpu);
+		return;
+	}
+	if (has_to_idle(s) && now->states.nb > 0) {
 		use->wrong = larger(use->wrong, percent(other_ns, use->idle_ns));
 		use->wrong = larger(use->wrong, percent(other_entries, use->entries));
 	}
-	/* It never idled: something else runs there. Or it could not be woken, and nothing is known. */
-	if (!isnan(use->wrong) && use->entries == 0 && use->idle_ns == 0 && !load_never_idles(s) &&
-			scenario_word(s, WORD_OFFLINE) == NULL)
-		use->wrong = now->asleep ? NAN : 100;
-	if (load_never_idles(s) && use->idle_ns != UINT64_MAX)
-		use->wrong = larger(use->wrong, percent(use->idle_ns, duration_ns));
-	if (scenario_word(s, WORD_OFFLINE) != NULL)
-		use->wrong = larger(use->wrong, still_online(cpu));
+	/* It could not be woken, and slept through: nothing is known. */
+	if (now->asleep && use->entries == 0 && use->idle_ns == 0)
+		use->wrong = NAN;
+	else if (has_to_idle(s) || scenario_word(s, WORD_LOAD) != NULL)
+		use->wrong = larger(use->wrong,
+				busy_wrong(s, use, now->turns - before->turns, duration_ns));
 }

@@ -11,6 +11,7 @@ struct sibling_counts {
 	struct idle_states states; /* as the kernel counts */
 	bool leased; /* the module counts too */
 	bool asleep; /* it could not be woken: the period that runs is in no count */
+	uint64_t turns; /* of the load */
 	struct sibidle_stats stats;
 };
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <jansson.h>
@@ -73,6 +74,8 @@ chosen(const struct options *o, struct err *err)
 		cpus = hwloc_bitmap_dup(t.online);
 	if (cpus != NULL && o->cpu >= 0)
 		hwloc_bitmap_only(cpus, (unsigned int)o->cpu);
+	if (cpus != NULL)
+		topology_keep_off(&t, o->cpu);
 	topology_close(&t);
 	return cpus;
 }
@@ -156,20 +159,23 @@ struct seen {
 
 struct seen_cpu {
 	int mode; /* enum sibidle_mode; -1: the module is not there */
-	struct idle_states files; /* names and the like are read once only */
 	unsigned int nb;
 	struct seen at[IDLE_STATES_MAX];
 };
 
-static void
-see_files(struct seen_cpu *to, unsigned int cpu)
-{
-	struct idle_states *s = &to->files;
+/* A CPU that is watched: what does not change is read once only. */
+struct watched {
+	unsigned int cpu;
+	struct idle_states states;
+	struct idle_files files;
+};
 
-	if (s->nb == 0)
-		cpuidle_read(s, cpu);
-	else
-		cpuidle_read_counts(s, cpu);
+static void
+see_files(struct seen_cpu *to, struct watched *w)
+{
+	struct idle_states *s = &w->states;
+
+	cpuidle_reread_counts(s, &w->files);
 	to->nb = s->nb;
 	for (unsigned int i = 0; i < s->nb; i++) {
 		memset(&to->at[i], 0, sizeof(to->at[i]));
@@ -208,23 +214,23 @@ see_module(struct seen_cpu *to, const struct sibidle *m, const struct sibidle_st
 }
 
 static int
-see(struct seen_cpu *to, const struct sibidle *m, unsigned int cpu, struct err *err)
+see(struct seen_cpu *to, const struct sibidle *m, struct watched *w, struct err *err)
 {
 	struct sibidle_stats stats;
 
 	to->mode = -1;
 	if (m->fd < 0) {
-		see_files(to, cpu);
+		see_files(to, w);
 		return 0;
 	}
-	if (sibidle_stats(m, cpu, &stats, err) != 0)
+	if (sibidle_stats(m, w->cpu, &stats, err) != 0)
 		return -1;
 	to->mode = (int)stats.mode;
 	/* Without a lease the module counts nothing. */
 	if ((m->info.flags & SIBIDLE_HOOKED) != 0)
 		see_module(to, m, &stats);
 	else
-		see_files(to, cpu);
+		see_files(to, w);
 	return 0;
 }
 
@@ -282,75 +288,113 @@ seen_since(struct seen_cpu *now, const struct seen_cpu *before)
 	}
 }
 
-/* Look at all CPUs once; with before, print what came since. */
+/* What is watched, and what was seen of it; the arrays have nb members. */
+struct watch {
+	struct sibidle module; /* fd -1: not there */
+	unsigned int nb;
+	struct watched *cpus;
+	struct seen_cpu *now, *before;
+};
+
+/* Look at all CPUs once and print it; with since, what came since the look before. */
 static int
-look(const struct options *o, struct sibidle *m, hwloc_const_bitmap_t cpus, struct seen_cpu *now,
-		const struct seen_cpu *before, struct err *err)
+look(const struct options *o, struct watch *w, bool since, struct err *err)
 {
 	json_t *list = json_array(), *whole;
-	unsigned int cpu, n = 0;
 	int rc = 0;
 
-	hwloc_bitmap_foreach_begin(cpu, cpus)
-	{
+	for (unsigned int i = 0; i < w->nb && rc == 0; i++) {
 		struct seen_cpu shown;
 
-		if (rc == 0)
-			rc = see(&now[n], m, cpu, err);
-		shown = now[n];
-		if (before != NULL)
-			seen_since(&shown, &before[n]);
+		rc = see(&w->now[i], &w->module, &w->cpus[i], err);
+		if (rc != 0)
+			break;
+		shown = w->now[i];
+		if (since)
+			seen_since(&shown, &w->before[i]);
 		if (o->json)
-			json_array_append_new(list, seen_json(cpu, &shown));
-		else if (rc == 0)
-			print_seen(cpu, &shown, n == 0);
-		n++;
+			json_array_append_new(list, seen_json(w->cpus[i].cpu, &shown));
+		else
+			print_seen(w->cpus[i].cpu, &shown, i == 0);
 	}
-	hwloc_bitmap_foreach_end();
 	whole = json_pack("{s:b, s:o}", "emulated", sys_emulated(), "cpus", list);
-	if (o->json && rc == 0) {
+	if (o->json && rc == 0)
 		command_json(whole, JSON_COMPACT);
-	} else if (rc == 0 && sys_emulated()) {
+	else if (rc == 0 && sys_emulated())
 		printf("emulated: times mean nothing here\n");
-	}
 	json_decref(whole);
 	return rc == 0 && fflush(stdout) != 0
 			? err_set(err, EXIT_FAILED, "standard output: %s", strerror(errno))
 			: rc;
 }
 
-/* Without an interval once; with one the first look is only there to be subtracted. */
-static int
-watch(const struct options *o, struct sibidle *m, hwloc_const_bitmap_t cpus, struct err *err)
+/* Room for the files of so many CPUs, as far as the administrator lets us. */
+static void
+raise_files(unsigned int nb_cpus)
 {
-	size_t nb = (size_t)hwloc_bitmap_weight(cpus);
-	struct seen_cpu *now = calloc(nb, sizeof(*now)), *before = calloc(nb, sizeof(*before));
-	struct seen_cpu *swap;
-	unsigned int cpu, n = 0;
-	int rc = 0;
+	struct rlimit limit;
+	rlim_t wanted = 64 + (rlim_t)nb_cpus * IDLE_STATES_MAX * 2;
 
-	if (now == NULL || before == NULL)
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void
+begin_watch(struct watch *w, hwloc_const_bitmap_t cpus)
+{
+	unsigned int cpu;
+
+	w->nb = 0;
+	w->cpus = calloc((size_t)hwloc_bitmap_weight(cpus), sizeof(*w->cpus));
+	w->now = calloc((size_t)hwloc_bitmap_weight(cpus), sizeof(*w->now));
+	w->before = calloc((size_t)hwloc_bitmap_weight(cpus), sizeof(*w->before));
+	if (w->cpus == NULL || w->now == NULL || w->before == NULL)
 		abort();
-	if (o->interval <= 0)
-		rc = look(o, m, cpus, now, NULL, err);
+	raise_files((unsigned int)hwloc_bitmap_weight(cpus));
 	hwloc_bitmap_foreach_begin(cpu, cpus)
 	{
-		if (rc == 0 && o->interval > 0)
-			rc = see(&before[n++], m, cpu, err);
+		struct watched *at = &w->cpus[w->nb++];
+
+		at->cpu = cpu;
+		cpuidle_read(&at->states, cpu);
+		cpuidle_open(&at->files, &at->states, cpu);
 	}
 	hwloc_bitmap_foreach_end();
-	while (rc == 0 && o->interval > 0) {
+}
+
+static void
+end_watch(struct watch *w)
+{
+	for (unsigned int i = 0; i < w->nb; i++)
+		cpuidle_close(&w->cpus[i].files, &w->cpus[i].states);
+	free(w->cpus);
+	free(w->now);
+	free(w->before);
+}
+
+/* Without an interval once; with one the first look is only there to be subtracted. */
+static int
+watch(const struct options *o, struct watch *w, struct err *err)
+{
+	int rc = 0;
+
+	if (o->interval <= 0)
+		return look(o, w, false, err);
+	for (unsigned int i = 0; i < w->nb && rc == 0; i++)
+		rc = see(&w->before[i], &w->module, &w->cpus[i], err);
+	while (rc == 0) {
+		struct seen_cpu *swap = w->before;
+
 		nap(o->interval);
-		if (m->fd >= 0 && sibidle_refresh(m, err) != 0)
+		if (w->module.fd >= 0 && sibidle_refresh(&w->module, err) != 0)
 			rc = -1;
 		if (rc == 0)
-			rc = look(o, m, cpus, now, before, err);
-		swap = before;
-		before = now;
-		now = swap;
+			rc = look(o, w, true, err);
+		w->before = w->now;
+		w->now = swap;
 	}
-	free(now);
-	free(before);
 	return rc;
 }
 
@@ -358,26 +402,23 @@ int
 command_status(const struct options *o, struct err *err)
 {
 	hwloc_bitmap_t cpus = chosen(o, err);
-	struct sibidle m = { .fd = -1 };
+	struct watch w = { .module.fd = -1 };
 	struct lock_owner owner;
 	struct err none;
-	char *who;
 	int rc;
 
 	if (cpus == NULL)
 		return -1;
 	/* Without the module, or the right to look at it, there is what the kernel counts. */
-	if (sibidle_open(&m, false, &none) != 0 && sys_live() && sys_exists("/sys/module/sibidle"))
+	if (sibidle_open(&w.module, false, &none) != 0 && sys_live() &&
+			sys_exists("/sys/module/sibidle"))
 		fprintf(stderr, "idlectl: %s\n", none.text);
 	if (journal_locked(&owner))
 		fprintf(stderr, "idlectl: in use by process %d (%s)\n", (int)owner.pid, owner.who);
-	else if (journal_leftover(&who)) {
-		fprintf(stderr, "idlectl: %s was killed and left its changes: idlectl restore puts them back\n",
-				who);
-		free(who);
-	}
-	rc = watch(o, &m, cpus, err);
-	sibidle_close(&m);
+	begin_watch(&w, cpus);
+	rc = watch(o, &w, err);
+	end_watch(&w);
+	sibidle_close(&w.module);
 	hwloc_bitmap_free(cpus);
 	return rc;
 }

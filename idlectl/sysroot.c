@@ -161,6 +161,34 @@ sys_read_u64(uint64_t *value, const char *fmt, ...)
 	return found;
 }
 
+int
+sys_open(const char *fmt, ...)
+{
+	char *path;
+	int fd;
+
+	PATH(path, fmt);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	free(path);
+	return fd;
+}
+
+bool
+sys_reread_u64(uint64_t *value, int fd)
+{
+	char text[32], *end;
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	uint64_t number;
+
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	number = strtoull(text, &end, 10);
+	if (end != text)
+		*value = number;
+	return end != text;
+}
+
 bool
 sys_read_list(hwloc_bitmap_t set, const char *fmt, ...)
 {

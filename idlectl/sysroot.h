@@ -40,6 +40,10 @@ char *sys_read(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The number at the start of a file (decimal). False with *value untouched where there is none. */
 bool sys_read_u64(uint64_t *value, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* A file to read again and again, or -1 with errno set; and the number that stands in it now. */
+int sys_open(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+bool sys_reread_u64(uint64_t *value, int fd);
+
 /*
  * The CPUs or nodes of a list file, as "0-3,8"; an empty file is an empty set. False, and an empty
  * set, where it cannot be read.
@@ -47,8 +51,8 @@ bool sys_read_u64(uint64_t *value, const char *fmt, ...) __attribute__((format(p
 bool sys_read_list(hwloc_bitmap_t set, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Write text and a newline to an existing file in one write(). Returns 0, or -1 with errno set. Changes that have to
- * be taken back go through journal_write().
+ * Write text and a newline to an existing file in one write(). Returns 0, or -1 with errno set.
+ * Changes that have to be taken back go through journal_write().
  */
 int sys_write(const char *path, const char *text);
 

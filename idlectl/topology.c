@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sysroot.h"
@@ -35,6 +36,8 @@ int
 topology_open(struct topology *t, const char *xml, struct err *err)
 {
 	memset(t, 0, sizeof(*t));
+	/* What goes wrong is told by our one line, not by hwloc's as well. */
+	setenv("HWLOC_HIDE_ERRORS", "2", 0);
 	if (hwloc_topology_init(&t->hwloc) != 0)
 		return err_set(err, EXIT_FAILED, "hwloc: %s", strerror(errno));
 	/* CPUs that a cpuset withholds from us are still somebody's sibling. */
@@ -138,4 +141,22 @@ topology_add_core(const struct topology *t, unsigned int cpu, hwloc_bitmap_t set
 	hwloc_bitmap_set(set, cpu);
 	if (core != NULL)
 		hwloc_bitmap_or(set, set, core);
+}
+
+void
+topology_keep_off(const struct topology *t, int cpu)
+{
+	hwloc_bitmap_t elsewhere;
+
+	if (!sys_live() || !hwloc_topology_is_thissystem(t->hwloc))
+		return;
+	elsewhere = hwloc_bitmap_dup(t->isolated);
+	if (elsewhere == NULL)
+		abort();
+	if (cpu >= 0)
+		topology_add_core(t, (unsigned int)cpu, elsewhere);
+	hwloc_bitmap_andnot(elsewhere, t->open, elsewhere);
+	if (!hwloc_bitmap_iszero(elsewhere))
+		hwloc_set_cpubind(t->hwloc, elsewhere, HWLOC_CPUBIND_PROCESS);
+	hwloc_bitmap_free(elsewhere);
 }

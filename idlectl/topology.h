@@ -51,4 +51,10 @@ int topology_closest(const struct topology *t, unsigned int cpu, hwloc_const_bit
 /* Add all threads of the core that cpu belongs to, cpu included, to set. */
 void topology_add_core(const struct topology *t, unsigned int cpu, hwloc_bitmap_t set);
 
+/*
+ * Look from elsewhere: move this process off the core of cpu (-1: none) and off all isolated CPUs. Where
+ * it may run nowhere else, or the topology is not this machine's, it stays: looking disturbs then.
+ */
+void topology_keep_off(const struct topology *t, int cpu);
+
 #endif

@@ -14,7 +14,7 @@ mutant() {
 	! cmp -s "idlectl/$2" "$tmp/src/$2" || { echo "the change does not apply"; return 1; }
 	# shellcheck disable=SC2086 # one word each
 	gcc -std=gnu11 -w -D_GNU_SOURCE -DSIBFWD_VERSION='"mutant"' -I "$tmp/src" -Ikmod \
-		"$tmp"/src/*.c -o "$tmp/$1" $flags -pthread
+		"$tmp"/src/*.c -o "$tmp/$1" $flags -lm -pthread
 	rm -rf "$tmp/src"
 }
 
