@@ -146,17 +146,22 @@ topology_add_core(const struct topology *t, unsigned int cpu, hwloc_bitmap_t set
 void
 topology_keep_off(const struct topology *t, int cpu)
 {
-	hwloc_bitmap_t elsewhere;
+	hwloc_bitmap_t now, away;
 
 	if (!sys_live() || !hwloc_topology_is_thissystem(t->hwloc))
 		return;
-	elsewhere = hwloc_bitmap_dup(t->isolated);
-	if (elsewhere == NULL)
+	now = hwloc_bitmap_alloc();
+	away = hwloc_bitmap_dup(t->isolated);
+	if (now == NULL || away == NULL)
 		abort();
 	if (cpu >= 0)
-		topology_add_core(t, (unsigned int)cpu, elsewhere);
-	hwloc_bitmap_andnot(elsewhere, t->open, elsewhere);
-	if (!hwloc_bitmap_iszero(elsewhere))
-		hwloc_set_cpubind(t->hwloc, elsewhere, HWLOC_CPUBIND_PROCESS);
-	hwloc_bitmap_free(elsewhere);
+		topology_add_core(t, (unsigned int)cpu, away);
+	if (hwloc_get_cpubind(t->hwloc, now, HWLOC_CPUBIND_PROCESS) == 0 &&
+			hwloc_bitmap_intersects(now, away)) {
+		hwloc_bitmap_andnot(now, now, away);
+		if (!hwloc_bitmap_iszero(now))
+			hwloc_set_cpubind(t->hwloc, now, HWLOC_CPUBIND_PROCESS);
+	}
+	hwloc_bitmap_free(away);
+	hwloc_bitmap_free(now);
 }

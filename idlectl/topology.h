@@ -52,8 +52,9 @@ int topology_closest(const struct topology *t, unsigned int cpu, hwloc_const_bit
 void topology_add_core(const struct topology *t, unsigned int cpu, hwloc_bitmap_t set);
 
 /*
- * Look from elsewhere: move this process off the core of cpu (-1: none) and off all isolated CPUs. Where
- * it may run nowhere else, or the topology is not this machine's, it stays: looking disturbs then.
+ * Look from elsewhere: take the core of cpu (-1: none) and all isolated CPUs from those that this
+ * process runs on. Where none would be left, or the topology is not this machine's, nothing changes:
+ * looking disturbs then.
  */
 void topology_keep_off(const struct topology *t, int cpu);
 

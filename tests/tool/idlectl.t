@@ -179,12 +179,24 @@ ok "status goes on at an interval until it is ended" eval '
 	[ "$(wc -l <"$tmp/out")" -ge 2 ] && jq -e ".cpus" "$tmp/out" >/dev/null'
 
 # Nothing that would run on another CPU, or interrupt it: files and the module's memory only.
-ok "looking wakes no CPU" eval '
-	strace -f -qq -e trace=sched_setaffinity,tgkill,tkill,membarrier -o "$tmp/trace" \
-		timeout -s INT 1 idlectl status --interval 0.2 >/dev/null 2>&1
-	strace -f -qq -e trace=sched_setaffinity,tgkill,tkill,membarrier -o "$tmp/trace2" \
-		idlectl states >/dev/null 2>&1
-	! grep -h sched_setaffinity "$tmp/trace" "$tmp/trace2"'
+traced() { # ARGUMENTS...: the system calls of idlectl that may disturb, to $tmp/trace
+	rm -f "$tmp/calls"
+	strace -f -qq -o "$tmp/calls" \
+		-e trace=sched_setaffinity,tgkill,tkill,membarrier,perf_event_open \
+		timeout -s INT 1 idlectl "$@" >/dev/null 2>&1
+	[ -e "$tmp/calls" ]
+}
+ok "looking wakes no CPU" eval 'traced status --interval 0.2 && ! grep "(" "$tmp/calls" &&
+	traced states && ! grep "(" "$tmp/calls"'
+last_cpu=$(($(nproc --all) - 1))
+if [ "$last_cpu" -gt 0 ] && taskset -c "0,$last_cpu" true 2>/dev/null; then
+	ok "whoever looks at a CPU keeps off it" eval 'for c in "status --interval 0.2" states doctor; do
+			traced $c --cpu $last_cpu && has "$tmp/calls" sched_setaffinity &&
+				! grep -E "sched_setaffinity.*[^0-9]$last_cpu[^0-9]*\\]" "$tmp/calls" || break
+		done && [ "$c" = doctor ]'
+else
+	skip "whoever looks at a CPU keeps off it" "there is one CPU only"
+fi
 
 # ---- man page and completion ----
 

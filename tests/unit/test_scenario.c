@@ -83,9 +83,15 @@ test_check(void **state)
 	assert_int_equal(check("c1", &none, &err), -1);
 	assert_int_equal(err.code, EXIT_SKIPPED);
 	assert_int_equal(check("limit:5", &none, &err), 0);
+	/* A mode needs a state to sleep in that the limit allows. */
+	assert_int_equal(check("clear+limit:2", &states, &err), 0);
+	assert_int_equal(check("clear+limit:1", &states, &err), -1);
+	assert_int_equal(err.code, EXIT_USAGE);
+	assert_non_null(strstr(err.text, "POLL"));
 }
 
 static bool asleep;
+static uint64_t turns; /* of a load */
 
 /* What a second brought, in entries and us a state. */
 static struct sibling_use
@@ -106,6 +112,8 @@ use(const char *text, const uint64_t usage[4], const uint64_t time_us[4])
 		now.states.at[i].time_us = 500 + time_us[i];
 	}
 	now.asleep = asleep;
+	before.turns = 77;
+	now.turns = 77 + turns;
 	sibling_compare(&c, 1, &before, &now, 1000000000, &u);
 	return u;
 }
@@ -114,27 +122,53 @@ static void
 test_use(void **state)
 {
 	struct sibling_use u =
-			use("c1", (uint64_t[]){ 0, 98, 0, 2 }, (uint64_t[]){ 0, 900000, 0, 9000 });
+			use("c1", (uint64_t[]){ 0, 98, 0, 2 }, (uint64_t[]){ 0, 991000, 0, 9000 });
 
 	(void)state;
 	assert_int_equal(u.entries, 100);
-	assert_int_equal(u.idle_ns, 909000000);
+	assert_int_equal(u.idle_ns, 1000000000);
 	assert_string_equal(u.state, "C1");
 	assert_string_equal(u.spec_ctrl, "");
 	assert_true(fabs(u.wrong - 2) < 1e-9);
 	/* By time where that is worse. */
 	u = use("c1", (uint64_t[]){ 0, 99, 0, 1 }, (uint64_t[]){ 0, 500000, 0, 500000 });
 	assert_true(fabs(u.wrong - 50) < 1e-9);
-	u = use("c1", (uint64_t[]){ 0, 99, 0, 0 }, (uint64_t[]){ 0, 500000, 0, 0 });
+	u = use("c1", (uint64_t[]){ 0, 99, 0, 0 }, (uint64_t[]){ 0, 1000000, 0, 0 });
 	assert_true(u.wrong == 0);
+	/* Something else ran there for half of the time. */
+	u = use("c1", (uint64_t[]){ 0, 99, 0, 0 }, (uint64_t[]){ 0, 500000, 0, 0 });
+	assert_true(fabs(u.wrong - 50) < 1e-9);
+	/* Periods that began before the window may be longer than it. */
+	u = use("c1", (uint64_t[]){ 0, 99, 0, 0 }, (uint64_t[]){ 0, 1500000, 0, 0 });
+	assert_true(u.wrong == 0);
+	/* A limit forbids C6 and nothing else. */
+	u = use("limit:20", (uint64_t[]){ 10, 40, 40, 10 },
+			(uint64_t[]){ 50000, 400000, 500000, 50000 });
+	assert_true(fabs(u.wrong - 10) < 1e-9);
+	/* In POLL a mode has no say. */
+	u = use("keep", (uint64_t[]){ 20, 40, 40, 0 }, (uint64_t[]){ 100000, 500000, 400000, 0 });
+	assert_true(fabs(u.wrong - 20) < 1e-9);
 	/* It never idled. */
 	u = use("c1", (uint64_t[4]){ 0 }, (uint64_t[4]){ 0 });
 	assert_true(u.wrong == 100);
+	turns = 12345;
 	u = use("c1+busy", (uint64_t[4]){ 0 }, (uint64_t[4]){ 0 });
 	assert_true(u.wrong == 0);
 	/* A load that lets it idle for a tenth of the window. */
 	u = use("busy", (uint64_t[]){ 0, 5, 0, 0 }, (uint64_t[]){ 0, 100000, 0, 0 });
 	assert_true(fabs(u.wrong - 10) < 1e-9);
+	/* One that did not get to run, though nothing idled. */
+	turns = 0;
+	u = use("busy", (uint64_t[4]){ 0 }, (uint64_t[4]){ 0 });
+	assert_true(u.wrong == 100);
+	/* A load that wakes has its rate, and may idle; one more or less is none. */
+	turns = 999;
+	u = use("wake:1000", (uint64_t[]){ 0, 99, 0, 0 }, (uint64_t[]){ 0, 500000, 0, 0 });
+	assert_true(u.wrong == 0);
+	turns = 899;
+	u = use("wake:1000", (uint64_t[]){ 0, 99, 0, 0 }, (uint64_t[]){ 0, 500000, 0, 0 });
+	assert_true(fabs(u.wrong - 10) < 1e-9);
+	turns = 0;
 	/* It could not be woken: its counts say nothing. */
 	asleep = true;
 	u = use("c1", (uint64_t[4]){ 0 }, (uint64_t[4]){ 0 });
@@ -185,7 +219,7 @@ test_samples(void **state)
 	cell->value[1] = 0x401;
 	cell->count[1] = 1;
 	assert_int_equal(scenario_parse(&s, "c1+clear", &err), 0);
-	sibling_compare(&c, 1, &before, &now, 1000000000, &u);
+	sibling_compare(&c, 1, &before, &now, 5000, &u);
 	assert_int_equal(u.entries, 10);
 	assert_int_equal(u.idle_ns, 5000); /* a tick is a ns at 1 GHz */
 	assert_string_equal(u.spec_ctrl, "0x0;0x401");
@@ -194,8 +228,9 @@ test_samples(void **state)
 	now.stats.idle_state = 1;
 	now.stats.since = 1000;
 	now.stats.now = 8000;
-	sibling_compare(&c, 1, &before, &now, 1000000000, &u);
+	sibling_compare(&c, 1, &before, &now, 12000, &u);
 	assert_int_equal(u.idle_ns, 12000);
+	assert_true(fabs(u.wrong - 10) < 1e-9);
 	/* The lease has gone. */
 	now.stats.owner = SIBIDLE_FREE;
 	sibling_compare(&c, 1, &before, &now, 1000000000, &u);
