@@ -27,7 +27,7 @@ boot_id(void)
 unsigned long long
 process_start(pid_t pid)
 {
-	char path[64], text[1024], *at;
+	char path[64], text[1024], *at, state;
 	unsigned long long start = 0;
 	FILE *f;
 
@@ -38,8 +38,9 @@ process_start(pid_t pid)
 	/* The name, in parentheses, may hold anything. */
 	at = fgets(text, sizeof(text), f) != NULL ? strrchr(text, ')') : NULL;
 	if (at == NULL ||
-			sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-					&start) != 1)
+			sscanf(at + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+					&state, &start) != 2 ||
+			strchr("ZX", state) != NULL)
 		start = 0;
 	fclose(f);
 	return start;

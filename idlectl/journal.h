@@ -41,7 +41,10 @@ bool journal_locked(struct lock_owner *owner);
 /* Whether that process has ended, its number perhaps in use again: only its supervisor has the lock. */
 bool journal_owner_gone(const struct lock_owner *owner);
 
-/* When a process started, in ticks after the boot; 0: there is none of that number. */
+/*
+ * When a process started, in ticks after the boot; 0: there is none of that number, or it has ended and
+ * waits to be told of.
+ */
 unsigned long long process_start(pid_t pid);
 
 /* Returns 0, or -1 with err set where somebody left a journal: it offers "idlectl restore". */

@@ -75,6 +75,20 @@ bochs)
 	kill -KILL "$holder"
 	for i in 1 2 3 4 5 6 7 8 9 10; do gone && break; usleep 100000; done >/dev/null 2>&1
 	ok "kill -9 of it gives lease and states back" gone
+	idlectl set --cpu 1 --scenario c1+clear >/tmp/out 2>/tmp/err
+	holder=$(sed -n 's/.*process \([0-9]*\).*/\1/p' /tmp/out)
+	supervisor=$(cat /proc/$holder/task/$holder/children)
+	# Stopped, it cannot start another one, nor can that restore.
+	kill -STOP "$holder" $supervisor
+	kill -KILL $supervisor "$holder"
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		[ -z "$(cat /sys/class/misc/sibidle/leases)" ] && break
+		usleep 100000
+	done
+	ok "kill -9 of both ends the lease" eval '[ -z "$(cat /sys/class/misc/sibidle/leases)" ] &&
+		[ -s /run/sibfwd/journal ]'
+	idlectl restore >/tmp/out 2>/tmp/err
+	ok "and restore puts the states back" gone
 	;;
 qemu)
 	insmod /lib/lab/sibidle_testdrv.ko
@@ -100,7 +114,7 @@ qemu)
 	hog=$!
 	sleep 1
 	run on true
-	ok "a state that is never entered is an error" eval '[ $rc -eq 1 ] && grep -q "did not enter" /tmp/err'
+	ok "a state that is never entered is an error" eval '[ $rc -eq 1 ] && grep -q "did not idle so" /tmp/err'
 	kill -KILL $hog
 	taskset 2 idlectl run --cpu 1 --scenario offline -- true >/tmp/out 2>/tmp/err
 	rc=$?

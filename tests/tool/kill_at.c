@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Run a program up to its Nth step and kill it there, its supervisor, or both. A step is a system call
- * that writes, makes a process or a pipe, or locks: what a journal and its restore are made of.
+ * that writes, makes a process or a pipe, or locks: what a journal and its restore are made of. Or
+ * kill the program when it starts its command, and its supervisor at the Nth step of what that
+ * then does.
  *
- *	kill_at N worker|supervisor|both PROGRAM [ARGUMENT...]
+ *	kill_at N worker|supervisor|both|restorer PROGRAM [ARGUMENT...]
  *
- * Exit code 9: the program ended before. Else that of the program, 0 where it was the one killed.
+ * Exit code 9: the one to be killed ended before. Else that of the program, 0 where it was killed.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -77,34 +79,72 @@ finish(pid_t worker, const char *victim)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
-/* Every stop of the worker, at the entry and the exit of system calls and at signals. */
+/*
+ * Every stop of a process, at the entry and the exit of system calls and at signals, up to its step of
+ * that number, 0 for none. Returns 1 there, 0 where it made a child (*child, stopped), -1 where it ended.
+ */
 static int
-follow(pid_t worker, int wanted, const char *victim)
+follow(pid_t pid, int wanted, pid_t *child)
 {
 	bool entry = true;
 	int status, seen = 0;
 	long sig = 0;
 
 	for (;;) {
-		if (ptrace(PTRACE_SYSCALL, worker, NULL, sig) != 0 ||
-				waitpid(worker, &status, 0) != worker)
-			return ENDED_BEFORE;
+		if (ptrace(PTRACE_SYSCALL, pid, NULL, sig) != 0 ||
+				waitpid(pid, &status, __WALL) != pid)
+			return -1;
 		if (WIFEXITED(status) || WIFSIGNALED(status))
-			return ENDED_BEFORE;
-		sig = WSTOPSIG(status) == (SIGTRAP | 0x80) ? 0 : WSTOPSIG(status);
-		if (WSTOPSIG(status) != (SIGTRAP | 0x80))
+			return -1;
+		sig = 0;
+		if (status >> 16 != 0) {
+			unsigned long born = 0;
+
+			ptrace(PTRACE_GETEVENTMSG, pid, NULL, &born);
+			*child = (pid_t)born;
+			waitpid(*child, &status, __WALL);
+			return 0;
+		}
+		if (WSTOPSIG(status) != (SIGTRAP | 0x80)) {
+			sig = WSTOPSIG(status);
 			continue;
-		if (entry && is_step(worker) && ++seen == wanted)
-			return finish(worker, victim);
+		}
+		if (entry && is_step(pid) && ++seen == wanted)
+			return 1;
 		entry = !entry;
 	}
+}
+
+/* The supervisor is the first child, the command the second. */
+static int
+kill_restorer(pid_t worker, int wanted)
+{
+	pid_t supervisor, command, none;
+	int status;
+
+	ptrace(PTRACE_SETOPTIONS, worker, NULL,
+			PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL | PTRACE_O_TRACEFORK);
+	if (follow(worker, 0, &supervisor) != 0)
+		return ENDED_BEFORE;
+	ptrace(PTRACE_SETOPTIONS, supervisor, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+	if (follow(worker, 0, &command) != 0)
+		return ENDED_BEFORE;
+	kill(command, SIGKILL);
+	waitpid(command, &status, __WALL);
+	kill(worker, SIGKILL);
+	waitpid(worker, &status, __WALL);
+	if (follow(supervisor, wanted, &none) != 1)
+		return ENDED_BEFORE;
+	kill(supervisor, SIGKILL);
+	waitpid(supervisor, &status, __WALL);
+	return 0;
 }
 
 int
 main(int argc, char **argv)
 {
 	int status;
-	pid_t worker;
+	pid_t worker, none;
 
 	if (argc < 4)
 		return 2;
@@ -116,6 +156,8 @@ main(int argc, char **argv)
 	}
 	if (waitpid(worker, &status, 0) != worker || !WIFSTOPPED(status))
 		return 1;
+	if (strcmp(argv[2], "restorer") == 0)
+		return kill_restorer(worker, atoi(argv[1]));
 	ptrace(PTRACE_SETOPTIONS, worker, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
-	return follow(worker, atoi(argv[1]), argv[2]);
+	return follow(worker, atoi(argv[1]), &none) == 1 ? finish(worker, argv[2]) : ENDED_BEFORE;
 }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # idlectl gives the machine back: whoever is killed at whatever step, what was changed is put back. On
-# recorded trees; kill_at counts the steps. IDLECTL is the program, ONLY a scenario to try alone.
+# recorded trees; kill_at counts the steps. IDLECTL is the program, ONLY a scenario to
+# try alone, or "others": what comes after the scenarios.
 . tests/tap.sh
 
 idlectl=$(realpath "${IDLECTL:-${BUILD:-build}/idlectl/idlectl}") || bail "no idlectl"
@@ -41,7 +42,7 @@ until_step() {
 	rc=$?
 	wait_free || return 1
 	[ $rc -eq 9 ] || [ $rc -eq 0 ] || { echo "exit code $rc"; return 1; }
-	[ "$2" != both ] || idlectl restore >>"$tmp/out" 2>&1 || return 1
+	case $2 in both | restorer) false ;; esac || idlectl restore >>"$tmp/out" 2>&1 || return 1
 	as_before
 }
 
@@ -60,13 +61,14 @@ each() {
 		}
 		[ $rc -ne 9 ] || break
 	done
-	[ "$step" -gt 8 ] && [ "$step" -lt 1000 ]
+	[ "$step" -gt "$([ "$1" = restorer ] && echo 2 || echo 8)" ] && [ "$step" -lt 1000 ]
 }
 
 # With sanitizers every step takes a while: one scenario of several changes.
 scenarios="c1 poll limit:50 offline c6+limit:200"
 [ -z "${SANITIZED-}" ] || scenarios=c6+limit:200
-for scenario in ${ONLY:-$scenarios}; do
+case ${ONLY-} in "") ;; others) scenarios= ;; *) scenarios=$ONLY ;; esac
+for scenario in $scenarios; do
 	idlectl run --cpu 1 --scenario "$scenario" -- sh -c '
 		cd "$0" && find sys proc -type f -exec grep -H . {} + | sort' "$tree" >"$tmp/during"
 	ok "$scenario changes the tree" eval '! cmp -s "$tmp/before" "$tmp/during"'
@@ -74,8 +76,10 @@ for scenario in ${ONLY:-$scenarios}; do
 	for who in worker supervisor both; do
 		ok "$scenario: kill -9 of $who at every step" each "$who" "$scenario"
 	done
+	ok "$scenario: kill -9 of the worker, and of the supervisor at every step of its restore" \
+		each restorer "$scenario"
 done
-[ -z "${ONLY-}" ] || end_tests
+case ${ONLY-} in "" | others) ;; *) end_tests ;; esac
 
 # The one that set leaves behind.
 begin_set() {
@@ -87,11 +91,37 @@ begin_set() {
 ok "set: kill -9 of the holder" eval 'begin_set && kill -KILL $holder && wait_free && as_before'
 ok "set: kill -9 of its supervisor, then restore" eval 'begin_set && kill -KILL $supervisor &&
 	idlectl restore && as_before'
+# another_supervisor: there is one, and not the one that was killed.
+another_supervisor() {
+	local i now
+	for i in $(seq 200); do
+		now=$(pgrep -P "$holder" -x sibfwd-restore)
+		[ -n "$now" ] && [ "$now" != "$supervisor" ] && return 0
+		sleep 0.02
+	done
+	return 1
+}
+ok "set: kill -9 of its supervisor, and a new one restores after kill -9 of the holder" eval \
+	'begin_set && kill -KILL $supervisor && another_supervisor && kill -KILL $holder && wait_free &&
+	as_before'
+ok "set: what is held is not touched by restore --leftover" eval 'begin_set &&
+	idlectl restore --leftover 2>"$tmp/err" && has "$tmp/err" "$holder (idlectl set) goes on" &&
+	! snapshot | cmp -s "$tmp/before" - && idlectl restore && as_before'
 ok "set: kill -9 of both leaves a journal" eval 'begin_set &&
 	kill -STOP $supervisor && kill -KILL $holder $supervisor && wait_free && [ -e "$journal" ]'
 ok "the next command finds it" eval '! idlectl run --cpu 1 --scenario c6 -- true 2>"$tmp/err" &&
 	has "$tmp/err" "idlectl restore"'
-ok "and status tells of it" eval 'idlectl status >/dev/null 2>"$tmp/err"; has "$tmp/err" "was killed"'
+ok "and whoever looks hears of it" eval 'for c in topology states scenarios status doctor; do
+		idlectl $c >"$tmp/out" 2>&1 && has "$tmp/out" "was killed" || break
+	done && [ $c = doctor ]'
+if setpriv --reuid=65534 --regid=65534 --clear-groups true 2>/dev/null; then
+	chmod 755 "$tmp"
+	ok "others than root too" eval 'setpriv --reuid=65534 --regid=65534 --clear-groups "$idlectl" \
+		--sysroot "$tree" status >"$tmp/out" 2>&1 && has "$tmp/out" "was killed"'
+	chmod 700 "$tmp"
+else
+	skip "others than root too" "no other user here"
+fi
 
 # A journal that ends anywhere: what is whole in it is put back, and nothing else happens.
 cp -r "$tree" "$tmp/killed"
@@ -99,6 +129,7 @@ cp "$journal" "$tmp/journal"
 truncated() {
 	local bytes=$(stat -c %s "$tmp/journal") whole step=1
 	[ -z "${SANITIZED-}" ] || step=5
+	[ -z "${ONLY-}" ] || step=50
 	for ((n_bytes = 0; n_bytes <= bytes; n_bytes += step)); do
 		rm -rf "$tree/sys/devices/system/cpu/cpu1"
 		cp -r "$tmp/killed/sys/devices/system/cpu/cpu1" "$tree/sys/devices/system/cpu/"
@@ -114,6 +145,10 @@ ok "a journal that ends at any byte" truncated
 cp "$tmp/journal" "$journal"
 rm -rf "$tree/sys/devices/system/cpu/cpu1"
 cp -r "$tmp/killed/sys/devices/system/cpu/cpu1" "$tree/sys/devices/system/cpu/"
+ok "restore --leftover puts back what was killed" eval 'idlectl restore --leftover && as_before'
+cp "$tmp/journal" "$journal"
+rm -rf "$tree/sys/devices/system/cpu/cpu1"
+cp -r "$tmp/killed/sys/devices/system/cpu/cpu1" "$tree/sys/devices/system/cpu/"
 
 # What somebody else has changed meanwhile stays, and is named.
 state=$tree/sys/devices/system/cpu/cpu1/cpuidle/state0/disable
@@ -121,6 +156,20 @@ echo 7 >"$state"
 ok "what somebody else changed is left alone, and said" eval 'idlectl restore 2>"$tmp/err" &&
 	has "$tmp/err" "state0/disable is 7 now" && is "$(cat "$state")" 7 "the file"'
 ok "restore can be repeated" eval 'idlectl restore >"$tmp/out" && has "$tmp/out" "nothing to restore"'
+echo 0 >"$state"
+ok "and the rest is as before" as_before
+
+# What cannot be read may still be as it was left: that is not "gone".
+cp "$tmp/journal" "$journal"
+rm "$state"
+mkdir "$state"
+idlectl restore >"$tmp/out" 2>"$tmp/err"
+rc=$?
+ok "a file that cannot be read is exit code 6, and the journal stays" eval \
+	'is $rc 6 "exit code" && has "$tmp/err" "state0/disable: Is a directory" && [ -s "$journal" ]'
+rmdir "$state"
+ok "one that is gone is said, and no hindrance" eval 'idlectl restore 2>"$tmp/err" &&
+	has "$tmp/err" "state0/disable: No such file" && [ ! -e "$journal" ]'
 echo 0 >"$state"
 ok "and the rest is as before" as_before
 
@@ -157,6 +206,45 @@ outlives() {
 	wait_free && as_before && ! kill -0 "$(cat "$tmp/pid")" 2>/dev/null
 }
 ok "kill -9 of run ends its command too" outlives
+
+# On this machine, whose loads are threads of the worker.
+free_here() { [ ! -e /run/sibfwd/journal ] && flock -w 5 /run/sibfwd/lock true; }
+# kill_live WHO: run with a load, its worker, supervisor or both killed while its command sleeps.
+kill_live() {
+	local worker supervisor i
+	rm -f "$tmp/pid"
+	"$idlectl" run --cpu 0 --scenario wake:100 -- sh -c 'echo $$ >"$0"; exec sleep 60' "$tmp/pid" \
+		2>"$tmp/err" &
+	worker=$!
+	for i in $(seq 250); do [ -s "$tmp/pid" ] && break; sleep 0.02; done
+	supervisor=$(pgrep -P $worker -x sibfwd-restore)
+	[ -s "$tmp/pid" ] && [ -n "$supervisor" ] || return 1
+	case $1 in
+	worker) kill -KILL $worker ;;
+	both) kill -KILL $supervisor $worker ;;
+	supervisor)
+		kill -KILL "$supervisor"
+		for i in $(seq 200); do
+			grep -q "there is a new one" "$tmp/err" && break
+			sleep 0.02
+		done
+		kill -TERM $worker
+		;;
+	esac
+	wait $worker
+	rc=$?
+	[ "$1" != supervisor ] || is $rc 143 "exit code" || return 1
+	! pgrep -x idlectl || return 1
+	[ "$1" != both ] || "$idlectl" restore || return 1
+	free_here
+}
+if [ -w /run ] && [ "$(id -u)" -eq 0 ] && [ ! -e /run/sibfwd/journal ]; then
+	for who in worker supervisor both; do
+		ok "a load on this machine: kill -9 of $who" kill_live $who
+	done
+else
+	skip "a load on this machine: kill -9" "no right to one, or it is in use"
+fi
 
 # What cannot be put back is exit code 6, and can be tried again.
 if mount --bind "$tree/sys" "$tree/sys" 2>/dev/null; then
