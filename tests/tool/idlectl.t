@@ -198,7 +198,14 @@ else
 	skip "whoever looks at a CPU keeps off it" "there is one CPU only"
 fi
 
-# ---- man page and completion ----
+# ---- the document, man page and completion ----
+
+mkdir "$tmp/bin"
+printf '#!/bin/sh\nexec "%s" --sysroot "%s" "$@"\n' "$program" "$tmp/example" >"$tmp/bin/idlectl"
+chmod +x "$tmp/bin/idlectl"
+ok "the examples of docs/idlectl.md are what it prints" eval '
+	"$machines/unpack" skx-2s-6.1 "$tmp/example" &&
+	PATH=$tmp/bin:$PATH tests/tool/examples.py docs/idlectl.md'
 
 ok "the man page is well-formed and has every command" eval 'run --man &&
 	for c in topology states doctor scenarios run set restore status; do
