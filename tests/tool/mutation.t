@@ -7,24 +7,34 @@
 
 flags=$(pkg-config --cflags --libs hwloc jansson) || bail "no pkg-config"
 
-# mutant NAME FILE SED-EXPRESSION: idlectl with that change, in $tmp/NAME.
+# mutant NAME FILE SED-EXPRESSION: $tmp/NAME/idlectl has that change.
 mutant() {
+	mkdir "$tmp/$1"
 	cp -r idlectl "$tmp/src"
 	sed -i "$3" "$tmp/src/$2"
 	! cmp -s "idlectl/$2" "$tmp/src/$2" || { echo "the change does not apply"; return 1; }
 	# shellcheck disable=SC2086 # one word each
 	gcc -std=gnu11 -w -D_GNU_SOURCE -DSIBFWD_VERSION='"mutant"' -I "$tmp/src" -Ikmod \
-		"$tmp"/src/*.c -o "$tmp/$1" $flags -lm -pthread
+		"$tmp"/src/*.c -o "$tmp/$1/idlectl" $flags -lm -pthread
+	rc=$?
 	rm -rf "$tmp/src"
+	return $rc
 }
 
 # red NAME PART: that part of the test (ONLY) fails with it, and not for want of anything.
 red() {
-	IDLECTL=$tmp/$1 ONLY=$2 BUILD=${BUILD:-build} tests/tool/restore.t >"$tmp/said" 2>&1
+	IDLECTL=$tmp/$1/idlectl ONLY=$2 BUILD=${BUILD:-build} tests/tool/restore.t >"$tmp/said" 2>&1
 	grep -q '^not ok' "$tmp/said" || { cat "$tmp/said"; return 1; }
 	# The holders of a mutant may stay.
-	pkill -KILL -f "^$tmp/$1 " || true
+	pkill -KILL -f "^$tmp/$1/idlectl " || true
 }
+
+# The test is green with a program that is built so and not changed.
+green() {
+	mutant same err.c '1s/$/ /' && IDLECTL=$tmp/same/idlectl ONLY=$1 BUILD=${BUILD:-build} \
+		tests/tool/restore.t >"$tmp/said" 2>&1 || { cat "$tmp/said"; return 1; }
+}
+ok "built so and not changed it is green" green others
 
 while IFS='|' read -r name part file expression; do
 	ok "mutant: $name" mutant "$name" "$file" "$expression"

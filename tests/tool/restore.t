@@ -265,6 +265,9 @@ else
 	skip "what cannot be put back" "nothing can be mounted here"
 fi
 
+# What takes long and no mutant is about.
+[ -z "${ONLY-}" ] || end_tests
+
 # A process that bears the holder's number but is not it.
 sleep 60 &
 innocent=$!
