@@ -155,9 +155,9 @@ static bool
 kick_by_event(unsigned int cpu)
 {
 	/* The clock: other software events patch the kernel's text, which interrupts every CPU. */
-	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK };
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_CPU_CLOCK
+	};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	if (fd >= 0)
@@ -281,8 +281,8 @@ cpuidle_watch(unsigned int cpu, const struct word *w, const bool *allowed, struc
 	}
 	others = used_between(&before, &now, allowed, false);
 	names = others.nb > 0 ? cpuidle_names(&others) : sys_format("none");
-	err_set(err, EXIT_FAILED, "%s: CPU %u did not idle so within %g s (states used: %s)%s", w->name,
-			cpu, VERIFY_S, names,
+	err_set(err, EXIT_FAILED, "%s: CPU %u did not idle so within %g s (states used: %s)%s",
+			w->name, cpu, VERIFY_S, names,
 			kicked ? ": is it busy, or does something else limit its latency?"
 			       : ": this process may not wake it");
 	free(names);

@@ -698,8 +698,8 @@ check_journal(const struct machine *m)
 
 	(void)m;
 	if (journal_locked(&owner))
-		return WARN("idlectl restore, unless that measures", "process %d (%.60s) holds a scenario",
-				(int)owner.pid, owner.who);
+		return WARN("idlectl restore, unless that measures",
+				"process %d (%.60s) holds a scenario", (int)owner.pid, owner.who);
 	if (!journal_leftover(&who))
 		return OK("nothing is left to put back");
 	f = WARN("idlectl restore", "%.100s was killed and left its changes", who);

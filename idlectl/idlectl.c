@@ -122,8 +122,9 @@ static const struct option_row option_rows[] = {
 	{ "ttl", "SEC", TAKES_TTL, "give everything back after so many seconds", set_seconds,
 			AT(ttl) },
 	{ "svg", "FILE", TAKES_SVG, "draw a picture", set_text, AT(svg) },
-	{ "leftover", NULL, TAKES_LEFTOVER, "only what was killed: whoever holds a scenario keeps it",
-			set_flag, AT(leftover) },
+	{ "leftover", NULL, TAKES_LEFTOVER,
+			"only what was killed: whoever holds a scenario keeps it", set_flag,
+			AT(leftover) },
 };
 #define NB_OPTIONS (sizeof(option_rows) / sizeof(option_rows[0]))
 
@@ -163,7 +164,8 @@ static const struct command commands[] = {
 			"leave a CPU in a scenario",
 			"As run, but returns at once; a process stays behind and holds the scenario until \"idlectl restore\", or for the time of --ttl.",
 			"idlectl set --cpu 3 --scenario c1+keep --ttl 3600", command_set },
-	{ "restore", TAKES_JSON | TAKES_LEFTOVER, "give back what set, or a run that was killed, has changed",
+	{ "restore", TAKES_JSON | TAKES_LEFTOVER,
+			"give back what set, or a run that was killed, has changed",
 			"Ends the process that set left behind; where a run was killed together with its supervisor, puts back what its journal tells. Only a value that is still the one that was written is put back; what somebody else has changed meanwhile stays and is named. With --leftover nobody who lives is ended, as a service wants that is stopped. A journal of another boot is removed. Exit code 6 where something could not be put back.",
 			"idlectl restore", command_restore },
 	{ "status", LOOKS | TAKES_CPU | TAKES_JSON | TAKES_INTERVAL,

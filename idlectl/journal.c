@@ -530,7 +530,8 @@ journal_leftover(char **who)
 	left = of_this_boot(&c);
 	unload(&c);
 	if (left && who != NULL)
-		*who = read_header(&owner) ? sys_format("process %d (%s)", (int)owner.pid, owner.who)
-					   : sys_format("a process");
+		*who = read_header(&owner)
+				? sys_format("process %d (%s)", (int)owner.pid, owner.who)
+				: sys_format("a process");
 	return left;
 }

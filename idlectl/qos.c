@@ -14,7 +14,8 @@ int
 qos_check(unsigned int cpu, const struct word_row *row, struct err *err)
 {
 	if (!sys_exists(FILE_OF, cpu))
-		return err_set(err, EXIT_SKIPPED, "this kernel has no latency limit of CPU %u", cpu);
+		return err_set(err, EXIT_SKIPPED, "this kernel has no latency limit of CPU %u",
+				cpu);
 	/* There is nothing to limit then. */
 	return cpuidle_check(cpu, row, err);
 }

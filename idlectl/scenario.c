@@ -11,10 +11,10 @@
 #define MODULE "sibidle.ko"
 #define MACHINE "a live machine"
 
-#define STATE  cpuidle_check, cpuidle_apply, cpuidle_verify
-#define LIMIT  qos_check, qos_apply, qos_verify
-#define MODE   sibidle_check, sibidle_apply, sibidle_verify
-#define LOAD   load_check, load_apply, load_verify
+#define STATE cpuidle_check, cpuidle_apply, cpuidle_verify
+#define LIMIT qos_check, qos_apply, qos_verify
+#define MODE sibidle_check, sibidle_apply, sibidle_verify
+#define LOAD load_check, load_apply, load_verify
 #define HOTPLUG hotplug_check, hotplug_apply, hotplug_verify
 
 const struct word_row word_rows[] = {
@@ -25,16 +25,15 @@ const struct word_row word_rows[] = {
 	{ "stock", WORD_MODE, NULL, 0, 0, MODULE, "the driver's own idle callback, counted", MODE,
 			SIBIDLE_STOCK },
 	{ "keep", WORD_MODE, NULL, 0, 0, MODULE, "sleeps with IBRS as it is", MODE, SIBIDLE_KEEP },
-	{ "clear", WORD_MODE, NULL, 0, 0, MODULE, "sleeps with IBRS cleared", MODE,
-			SIBIDLE_CLEAR },
+	{ "clear", WORD_MODE, NULL, 0, 0, MODULE, "sleeps with IBRS cleared", MODE, SIBIDLE_CLEAR },
 	{ "busy", WORD_LOAD, NULL, 0, 0, MACHINE, "a thread that computes", LOAD, LOAD_BUSY },
 	{ "pause", WORD_LOAD, NULL, 0, 0, MACHINE, "a thread that executes PAUSE", LOAD,
 			LOAD_PAUSE },
 	{ "mem", WORD_LOAD, NULL, 0, 0, MACHINE, "a thread that writes to 64 MiB", LOAD, LOAD_MEM },
 	{ "syscall", WORD_LOAD, NULL, 0, 0, MACHINE, "a thread that makes system calls", LOAD,
 			LOAD_SYSCALL },
-	{ "wake", WORD_LOAD, "HZ", 1, 100000, MACHINE,
-			"a thread that wakes up so often a second", LOAD, LOAD_WAKE },
+	{ "wake", WORD_LOAD, "HZ", 1, 100000, MACHINE, "a thread that wakes up so often a second",
+			LOAD, LOAD_WAKE },
 	{ "offline", WORD_OFFLINE, NULL, 0, 0, "CPU hotplug", "takes the CPU off line", HOTPLUG,
 			0 },
 };

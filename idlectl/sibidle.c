@@ -211,15 +211,15 @@ sibidle_let_go(struct control *c)
 	if (c->module.fd >= 0 && scenario_word(c->scenario, WORD_MODE) != NULL &&
 			sibidle_stats(&c->module, c->cpu, &stats, &none) == 0 &&
 			stats.owner != SIBIDLE_MINE)
-		fprintf(stderr, "%s: the module let CPU %u go before its time (%s)\n", c->who, c->cpu,
-				sibidle_end_word(stats.ended));
+		fprintf(stderr, "%s: the module let CPU %u go before its time (%s)\n", c->who,
+				c->cpu, sibidle_end_word(stats.ended));
 	sibidle_close(&c->module);
 }
 
 /* Returns 0 where the samples are as the mode has them. */
 static int
-check_samples(const struct control *c, const struct word *w,
-		const struct sibidle_samples *n, struct err *err)
+check_samples(const struct control *c, const struct word *w, const struct sibidle_samples *n,
+		struct err *err)
 {
 	if (w->row->value == SIBIDLE_CLEAR && n->with_ibrs != 0)
 		return err_set(err, EXIT_FAILED, "clear: IBRS was set in idle on CPU %u", c->cpu);
