@@ -247,28 +247,18 @@ used_between(const struct idle_states *before, const struct idle_states *now, co
 	return used;
 }
 
-static double
-seconds_since(const struct timespec *start)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - start->tv_sec) + 1e-9 * (double)(now.tv_nsec - start->tv_nsec);
-}
-
 int
 cpuidle_watch(unsigned int cpu, const struct word *w, const bool *allowed, struct err *err)
 {
 	const struct timespec nap = { .tv_nsec = 2000000 };
 	struct idle_states before, now, others;
-	struct timespec start;
 	bool kicked = cpuidle_kick(cpu);
+	uint64_t start = clock_ns();
 	char *names;
 
-	clock_gettime(CLOCK_MONOTONIC, &start);
 	cpuidle_read(&before, cpu);
 	now = before;
-	while (seconds_since(&start) < VERIFY_S) {
+	while (clock_ns() - start < (uint64_t)(1e9 * VERIFY_S)) {
 		nanosleep(&nap, NULL);
 		kicked = cpuidle_kick(cpu) && kicked;
 		cpuidle_read_counts(&now, cpu);

@@ -339,7 +339,6 @@ check_tsc_drift(const struct machine *m)
 	struct timex now = { 0 };
 	char *current = sys_read(CLOCKSOURCE "/current_clocksource");
 	bool tsc = current != NULL && strcmp(current, "tsc") == 0;
-	int state;
 	double ppm;
 
 	(void)m;
@@ -348,8 +347,7 @@ check_tsc_drift(const struct machine *m)
 		return SKIP("a recorded machine has no running clock");
 	if (!tsc)
 		return SKIP("the kernel's clock is not the TSC");
-	state = adjtimex(&now);
-	if (state < 0)
+	if (adjtimex(&now) < 0)
 		return SKIP("adjtimex: %s", strerror(errno));
 	if ((now.status & STA_UNSYNC) != 0)
 		return SKIP("no time daemon keeps the clock, so the drift is not known");

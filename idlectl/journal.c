@@ -330,18 +330,26 @@ unload(struct contents *c)
 	json_decref(c->entries);
 }
 
-/* Whose journal it is that is there. */
+/* Whose journal it is; false where not even that is whole. */
 static bool
-read_header(struct lock_owner *owner)
+owner_of(const struct contents *c, struct lock_owner *owner)
 {
-	struct contents c;
-	bool found = load(&c) && c.header != NULL;
-	const char *who = json_string_value(json_object_get(c.header, "who"));
+	const char *who = json_string_value(json_object_get(c->header, "who"));
 
 	memset(owner, 0, sizeof(*owner));
-	owner->pid = (pid_t)json_integer_value(json_object_get(c.header, "pid"));
-	owner->start = (unsigned long long)json_integer_value(json_object_get(c.header, "start"));
+	owner->pid = (pid_t)json_integer_value(json_object_get(c->header, "pid"));
+	owner->start = (unsigned long long)json_integer_value(json_object_get(c->header, "start"));
 	snprintf(owner->who, sizeof(owner->who), "%s", who != NULL ? who : "unknown");
+	return c->header != NULL;
+}
+
+/* The same of the journal that is there. */
+static bool
+read_owner_of_journal(struct lock_owner *owner)
+{
+	struct contents c;
+	bool found = load(&c) && owner_of(&c, owner);
+
 	unload(&c);
 	return found;
 }
@@ -354,7 +362,8 @@ journal_locked(struct lock_owner *owner)
 
 	/* Others than root see the journal, which is there as long as anything is changed. */
 	if (fd < 0)
-		return errno == EACCES && read_header(owner) && !journal_owner_gone(owner);
+		return errno == EACCES && read_owner_of_journal(owner) &&
+				!journal_owner_gone(owner);
 	/* A shared lock, for a moment: enough to see an exclusive one. */
 	locked = flock(fd, LOCK_SH | LOCK_NB) != 0;
 	if (locked)
@@ -528,10 +537,10 @@ journal_leftover(char **who)
 	if (journal_locked(&owner) || !load(&c))
 		return false;
 	left = of_this_boot(&c);
-	unload(&c);
-	if (left && who != NULL)
-		*who = read_header(&owner)
+	if (left)
+		*who = owner_of(&c, &owner)
 				? sys_format("process %d (%s)", (int)owner.pid, owner.who)
 				: sys_format("a process");
+	unload(&c);
 	return left;
 }

@@ -89,7 +89,7 @@ void journal_end(struct journal *j, bool remove);
 
 /*
  * Whether there is a journal of this boot that nobody works with: something was killed. *who is for
- * people, to be freed; NULL is allowed.
+ * people, to be freed.
  */
 bool journal_leftover(char **who);
 

@@ -34,7 +34,7 @@ struct load {
 	_Atomic uint64_t turns;
 };
 
-static uint64_t
+uint64_t
 clock_ns(void)
 {
 	struct timespec ts;

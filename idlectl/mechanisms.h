@@ -51,6 +51,9 @@ double load_rate_off(uint64_t wakes, uint64_t hz, double seconds);
 /* Whether a scenario keeps the CPU from idling at all. */
 bool load_never_idles(const struct scenario *s);
 
+/* CLOCK_MONOTONIC, in ns. */
+uint64_t clock_ns(void);
+
 /* What verifying waits for an idle CPU at most. */
 #define VERIFY_S 1.0
 

@@ -165,9 +165,8 @@ struct seen_cpu {
 
 /* A CPU that is watched: what does not change is read once only. */
 struct watched {
-	unsigned int cpu;
 	struct idle_states states;
-	struct idle_files files;
+	struct idle_files files; /* and whose they are */
 };
 
 static void
@@ -223,7 +222,7 @@ see(struct seen_cpu *to, const struct sibidle *m, struct watched *w, struct err 
 		see_files(to, w);
 		return 0;
 	}
-	if (sibidle_stats(m, w->cpu, &stats, err) != 0)
+	if (sibidle_stats(m, w->files.cpu, &stats, err) != 0)
 		return -1;
 	to->mode = (int)stats.mode;
 	/* Without a lease the module counts nothing. */
@@ -303,7 +302,7 @@ look(const struct options *o, struct watch *w, bool since, struct err *err)
 	json_t *list = json_array(), *whole;
 	int rc = 0;
 
-	for (unsigned int i = 0; i < w->nb && rc == 0; i++) {
+	for (unsigned int i = 0; i < w->nb; i++) {
 		struct seen_cpu shown;
 
 		rc = see(&w->now[i], &w->module, &w->cpus[i], err);
@@ -313,9 +312,9 @@ look(const struct options *o, struct watch *w, bool since, struct err *err)
 		if (since)
 			seen_since(&shown, &w->before[i]);
 		if (o->json)
-			json_array_append_new(list, seen_json(w->cpus[i].cpu, &shown));
+			json_array_append_new(list, seen_json(w->cpus[i].files.cpu, &shown));
 		else
-			print_seen(w->cpus[i].cpu, &shown, i == 0);
+			print_seen(w->cpus[i].files.cpu, &shown, i == 0);
 	}
 	whole = json_pack("{s:b, s:o}", "emulated", sys_emulated(), "cpus", list);
 	if (o->json && rc == 0)
@@ -344,20 +343,19 @@ raise_files(unsigned int nb_cpus)
 static void
 begin_watch(struct watch *w, hwloc_const_bitmap_t cpus)
 {
+	size_t nb = (size_t)hwloc_bitmap_weight(cpus);
 	unsigned int cpu;
 
-	w->nb = 0;
-	w->cpus = calloc((size_t)hwloc_bitmap_weight(cpus), sizeof(*w->cpus));
-	w->now = calloc((size_t)hwloc_bitmap_weight(cpus), sizeof(*w->now));
-	w->before = calloc((size_t)hwloc_bitmap_weight(cpus), sizeof(*w->before));
+	w->cpus = calloc(nb, sizeof(*w->cpus));
+	w->now = calloc(nb, sizeof(*w->now));
+	w->before = calloc(nb, sizeof(*w->before));
 	if (w->cpus == NULL || w->now == NULL || w->before == NULL)
 		abort();
-	raise_files((unsigned int)hwloc_bitmap_weight(cpus));
+	raise_files((unsigned int)nb);
 	hwloc_bitmap_foreach_begin(cpu, cpus)
 	{
 		struct watched *at = &w->cpus[w->nb++];
 
-		at->cpu = cpu;
 		cpuidle_read(&at->states, cpu);
 		cpuidle_open(&at->files, &at->states, cpu);
 	}

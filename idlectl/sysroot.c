@@ -141,11 +141,21 @@ sys_read(const char *fmt, ...)
 	return text;
 }
 
+static bool
+parse_u64(uint64_t *value, const char *text)
+{
+	char *end;
+	uint64_t number = strtoull(text, &end, 10);
+
+	if (end != text)
+		*value = number;
+	return end != text;
+}
+
 bool
 sys_read_u64(uint64_t *value, const char *fmt, ...)
 {
-	char *path, *text, *end;
-	uint64_t number;
+	char *path, *text;
 	bool found;
 
 	PATH(path, fmt);
@@ -153,11 +163,8 @@ sys_read_u64(uint64_t *value, const char *fmt, ...)
 	free(path);
 	if (text == NULL)
 		return false;
-	number = strtoull(text, &end, 10);
-	found = end != text;
+	found = parse_u64(value, text);
 	free(text);
-	if (found)
-		*value = number;
 	return found;
 }
 
@@ -176,17 +183,13 @@ sys_open(const char *fmt, ...)
 bool
 sys_reread_u64(uint64_t *value, int fd)
 {
-	char text[32], *end;
+	char text[32];
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-	uint64_t number;
 
 	if (n <= 0)
 		return false;
 	text[n] = '\0';
-	number = strtoull(text, &end, 10);
-	if (end != text)
-		*value = number;
-	return end != text;
+	return parse_u64(value, text);
 }
 
 bool

@@ -126,13 +126,18 @@ fi
 # A journal that ends anywhere: what is whole in it is put back, and nothing else happens.
 cp -r "$tree" "$tmp/killed"
 cp "$journal" "$tmp/journal"
+# killed_again: the tree and its journal as they were then.
+killed_again() {
+	rm -rf "$tree/sys/devices/system/cpu/cpu1"
+	cp -r "$tmp/killed/sys/devices/system/cpu/cpu1" "$tree/sys/devices/system/cpu/"
+	cp "$tmp/journal" "$journal"
+}
 truncated() {
 	local bytes=$(stat -c %s "$tmp/journal") whole step=1
 	[ -z "${SANITIZED-}" ] || step=5
 	[ -z "${ONLY-}" ] || step=50
 	for ((n_bytes = 0; n_bytes <= bytes; n_bytes += step)); do
-		rm -rf "$tree/sys/devices/system/cpu/cpu1"
-		cp -r "$tmp/killed/sys/devices/system/cpu/cpu1" "$tree/sys/devices/system/cpu/"
+		killed_again
 		head -c "$n_bytes" "$tmp/journal" >"$journal"
 		whole=$(head -c "$n_bytes" "$tmp/journal" | grep -c '"path".*}$')
 		idlectl restore --json >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; return 1; }
@@ -142,13 +147,9 @@ truncated() {
 	done
 }
 ok "a journal that ends at any byte" truncated
-cp "$tmp/journal" "$journal"
-rm -rf "$tree/sys/devices/system/cpu/cpu1"
-cp -r "$tmp/killed/sys/devices/system/cpu/cpu1" "$tree/sys/devices/system/cpu/"
+killed_again
 ok "restore --leftover puts back what was killed" eval 'idlectl restore --leftover && as_before'
-cp "$tmp/journal" "$journal"
-rm -rf "$tree/sys/devices/system/cpu/cpu1"
-cp -r "$tmp/killed/sys/devices/system/cpu/cpu1" "$tree/sys/devices/system/cpu/"
+killed_again
 
 # What somebody else has changed meanwhile stays, and is named.
 state=$tree/sys/devices/system/cpu/cpu1/cpuidle/state0/disable
