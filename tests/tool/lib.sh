@@ -57,6 +57,13 @@ start() {
 	command_for "$@"
 	env --default-signal=INT,TERM "${argv[@]}" >"$tmp/out" 2>"$tmp/err" &
 	pid=$!
+	# Until env has given way to the program, SIGINT is ignored, as the shell has it in the background.
+	local i ours comm
+	read -r ours <"/proc/$$/comm"
+	for ((i = 0; i < 10000; i++)); do
+		read -r comm 2>/dev/null <"/proc/$pid/comm" || break
+		case $comm in "$ours" | env) ;; *) break ;; esac
+	done
 }
 
 # until_true CONDITION...: fails when it does not come true, or the run in the background ends.
