@@ -663,6 +663,8 @@ apply_scenario(struct run *r, struct err *err)
 		return 0;
 	if (control_apply(&r->control, cpu, s, err) != 0 || control_verify(&r->control, err) != 0)
 		return -1;
+	if (!control_guarded(&r->control))
+		warn("somebody ended the process that restores after a kill -9: only \"idlectl restore\" will");
 	if (r->result != NULL)
 		result_log(r->result, "CPU %u: %s applied and verified", cpu, s->text);
 	return 0;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +41,7 @@ supervise(int life, int lock, const char *who)
 	struct restored r;
 	struct err err;
 	sigset_t none;
+	bool orderly = false;
 	char byte;
 	ssize_t n;
 	int rc;
@@ -51,18 +53,22 @@ supervise(int life, int lock, const char *who)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "sibfwd-restore");
 	close_others(life, lock);
-	while ((n = read(life, &byte, 1)) < 0 && errno == EINTR)
-		;
-	/* Only the end of the pipe is the end of the worker. */
+	/* Only the end of the file is the end of the worker; a byte before it is its farewell. */
+	while ((n = read(life, &byte, 1)) > 0 || (n < 0 && errno == EINTR))
+		orderly |= n > 0;
 	if (n != 0)
 		_exit(EXIT_FAILED);
 	rc = journal_restore(&r, &err);
-	/* After an orderly end there was nothing to do. */
-	if (json_array_size(r.files) > 0)
-		fprintf(stderr, "%s: it was killed; %u files put back\n", who, r.restored);
-	restored_print(&r, who);
-	if (rc != 0)
-		fprintf(stderr, "%s: %s\n", who, err.text);
+	/* After an orderly end there is nothing to do, or the worker has said what it could not do. */
+	if (!orderly) {
+		if (json_array_size(r.files) > 0)
+			fprintf(stderr, "%s: it was killed; %u files put back\n", who, r.restored);
+		restored_print(&r, who);
+		if (rc != 0)
+			fprintf(stderr, "%s: %s\n", who, err.text);
+	} else if (r.restored > 0) {
+		fprintf(stderr, "%s: %u files put back after all\n", who, r.restored);
+	}
 	restored_free(&r);
 	_exit(rc == 0 ? EXIT_DONE : EXIT_UNRESTORED);
 }
@@ -76,8 +82,8 @@ start_supervisor(struct control *c, struct err *err)
 		close(c->life);
 	c->life = -1;
 	c->supervisor = 0;
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return err_set(err, EXIT_FAILED, "a pipe: %s", strerror(errno));
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+		return err_set(err, EXIT_FAILED, "a pair of sockets: %s", strerror(errno));
 	fflush(NULL);
 	c->supervisor = fork();
 	if (c->supervisor == 0)
@@ -90,27 +96,25 @@ start_supervisor(struct control *c, struct err *err)
 	return err_set(err, EXIT_FAILED, "a process to restore: %s", strerror(errno));
 }
 
-/* Whether the supervisor has died since it was last looked for. */
-static bool
-lost_supervisor(struct control *c)
+bool
+control_guarded(struct control *c)
 {
-	if (c->supervisor <= 0 || waitpid(c->supervisor, NULL, WNOHANG) != c->supervisor)
-		return false;
-	c->supervisor = 0;
-	return true;
+	if (c->supervisor > 0 && waitpid(c->supervisor, NULL, WNOHANG) != 0)
+		c->supervisor = 0;
+	return c->supervisor > 0;
 }
 
-void
-control_guard(struct control *c)
+int
+control_guard(struct control *c, struct err *err)
 {
-	struct err err;
-
-	if (!lost_supervisor(c))
-		return;
+	if (control_guarded(c))
+		return 0;
+	/* First the process, then the words: whoever reads them may be gone. */
+	if (start_supervisor(c, err) != 0)
+		return -1;
 	fprintf(stderr, "%s: somebody ended the process that restores after a kill -9; there is a new one\n",
 			c->who);
-	if (start_supervisor(c, &err) != 0)
-		fprintf(stderr, "%s: %s\n", c->who, err.text);
+	return 0;
 }
 
 int
@@ -141,8 +145,11 @@ control_end(struct control *c, struct err *err)
 		return 0;
 	rc = control_restore(c, err);
 	journal_end(&c->journal, rc == 0);
-	if (c->life >= 0)
+	if (c->life >= 0) {
+		if (send(c->life, "", 1, MSG_NOSIGNAL) < 0 && errno != EPIPE)
+			fprintf(stderr, "%s: its supervisor: %s\n", c->who, strerror(errno));
 		close(c->life);
+	}
 	if (c->supervisor > 0)
 		while (waitpid(c->supervisor, NULL, 0) < 0 && errno == EINTR)
 			;
@@ -189,9 +196,6 @@ control_apply(struct control *c, unsigned int cpu, const struct scenario *s, str
 int
 control_verify(struct control *c, struct err *err)
 {
-	if (lost_supervisor(c))
-		fprintf(stderr, "%s: somebody ended the process that restores after a kill -9: only idlectl restore will\n",
-				c->who);
 	for (unsigned int i = 0; c->scenario != NULL && i < c->scenario->nb; i++) {
 		const struct word *w = &c->scenario->words[i];
 

@@ -9,9 +9,11 @@
  *	control_apply	writes what the scenario wants
  *	control_verify	looks whether it took
  *	control_guard	starts the supervisor anew, should somebody have killed it
+ *	control_guarded	only looks whether it lives
  *	control_restore	takes it back; may be applied again
  *	control_end	restores, and ends the supervisor
  */
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "cpuidle.h"
@@ -25,8 +27,8 @@ struct load;
 struct control {
 	const char *who;
 	int lock;
-	int life; /* write end of a pipe; that it closes tells the supervisor that we died */
-	pid_t supervisor;
+	int life; /* our end of a pair of sockets; that it closes tells the supervisor that we died */
+	pid_t supervisor; /* 0: none */
 	struct journal journal;
 	double ttl; /* seconds after which the module ends its lease by itself, about; 0: never */
 
@@ -55,10 +57,13 @@ int control_apply(struct control *c, unsigned int cpu, const struct scenario *s,
 int control_verify(struct control *c, struct err *err);
 
 /*
- * Where the supervisor has died, say so and start another one: to be called when SIGCHLD comes. It forks,
- * so a process that forwards packets does not call it.
+ * Where the supervisor has died, start another one and say so: to be called when SIGCHLD comes, and
+ * before it is waited for. Returns 0, or -1 with err set where there is none.
  */
-void control_guard(struct control *c);
+int control_guard(struct control *c, struct err *err);
+
+/* Whether the supervisor lives: for a process that forwards packets, which does not fork. */
+bool control_guarded(struct control *c);
 
 /* Take the scenario back. Without one nothing happens. Returns 0, or -1 with err set (6). */
 int control_restore(struct control *c, struct err *err);

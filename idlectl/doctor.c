@@ -24,15 +24,6 @@ static const char *const level_words[] = {
 
 /* ---- findings ---- */
 
-char *
-one_line(char *text)
-{
-	for (char *c = text; *c != '\0'; c++)
-		if (!isprint((unsigned char)*c) || (unsigned char)*c > 126)
-			*c = isspace((unsigned char)*c) ? ' ' : '?';
-	return text;
-}
-
 struct finding
 finding(enum level level, const char *remedy, const char *fmt, ...)
 {

@@ -63,9 +63,6 @@ struct finding {
 struct finding finding(enum level level, const char *remedy, const char *fmt, ...)
 		__attribute__((format(printf, 3, 4)));
 
-/* Make one line of ASCII of text, in place. Returns it. */
-char *one_line(char *text);
-
 #define OK(...) finding(LEVEL_OK, NULL, __VA_ARGS__)
 #define WARN(remedy, ...) finding(LEVEL_WARN, remedy, __VA_ARGS__)
 #define FAIL(remedy, ...) finding(LEVEL_FAIL, remedy, __VA_ARGS__)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -15,7 +16,16 @@ err_set(struct err *err, enum exit_code code, const char *fmt, ...)
 	va_end(ap);
 	/* One error is one line, whatever a file name or a library's message holds. */
 	for (char *c = err->text; *c != '\0'; c++)
-		if (*c == '\n' || *c == '\r')
+		if (iscntrl((unsigned char)*c))
 			*c = ' ';
 	return -1;
+}
+
+char *
+one_line(char *text)
+{
+	for (char *c = text; *c != '\0'; c++)
+		if (!isprint((unsigned char)*c) || (unsigned char)*c > 126)
+			*c = isspace((unsigned char)*c) ? ' ' : '?';
+	return text;
 }

@@ -28,4 +28,7 @@ struct err {
 int err_set(struct err *err, enum exit_code code, const char *fmt, ...)
 		__attribute__((format(printf, 3, 4)));
 
+/* Make one line of printable ASCII of text that comes from elsewhere, in place. Returns it. */
+char *one_line(char *text);
+
 #endif

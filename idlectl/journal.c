@@ -49,8 +49,8 @@ process_start(pid_t pid)
 /* ---- the lock ---- */
 
 /* RUN_DIR, and in a recorded tree what is above it. */
-static int
-make_run_dir(struct err *err)
+int
+journal_dir(struct err *err)
 {
 	static const char *const dirs[] = { "/run", RUN_DIR };
 
@@ -80,7 +80,7 @@ open_lock(int flags)
 }
 
 static void
-read_owner(int fd, struct lock_owner *owner)
+read_owner_text(int fd, struct lock_owner *owner)
 {
 	char text[256];
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
@@ -90,6 +90,23 @@ read_owner(int fd, struct lock_owner *owner)
 	text[n > 0 ? n : 0] = '\0';
 	if (sscanf(text, "%d %llu %63[^\n]", &pid, &owner->start, owner->who) == 3)
 		owner->pid = pid;
+	one_line(owner->who);
+}
+
+/*
+ * The text follows the lock by a moment: an owner that is gone may be the one before. Where it stays
+ * so, a supervisor has the lock.
+ */
+static void
+read_owner(int fd, struct lock_owner *owner)
+{
+	const struct timespec nap = { .tv_nsec = 10000000 };
+
+	read_owner_text(fd, owner);
+	for (int tries = 0; tries < 5 && journal_owner_gone(owner); tries++) {
+		nanosleep(&nap, NULL);
+		read_owner_text(fd, owner);
+	}
 }
 
 /* Who only looks has it for a moment, so that is not the end yet. Returns 0 or an errno. */
@@ -115,7 +132,7 @@ journal_lock(const char *who, struct err *err)
 	char text[256];
 	int fd, len, rc;
 
-	if (make_run_dir(err) != 0)
+	if (journal_dir(err) != 0)
 		return -1;
 	fd = open_lock(O_RDWR | O_CREAT);
 	if (fd < 0)
@@ -228,21 +245,29 @@ int
 journal_write(struct journal *j, const char *path, const char *value, struct err *err)
 {
 	char *old = sys_read("%s", path), *now;
+	json_t *text;
 	int rc = 0;
 
 	if (old == NULL)
 		return err_set(err, EXIT_FAILED, "%s: %s", path, strerror(errno));
-	if (strcmp(old, value) == 0) {
+	text = json_string(old);
+	if (text == NULL) {
 		free(old);
+		return err_set(err, EXIT_FAILED,
+				"%s: holds what is no text, and could not be put back; nothing is changed",
+				path);
+	}
+	free(old);
+	if (strcmp(json_string_value(text), value) == 0) {
+		json_decref(text);
 		return 0;
 	}
-	if (append(j->fd, json_pack("{s:s, s:s, s:s}", "path", path, "old", old, "new", value)) !=
+	if (append(j->fd, json_pack("{s:s, s:o, s:s}", "path", path, "old", text, "new", value)) !=
 			0)
 		rc = err_set(err, EXIT_FAILED, "%s: %s; nothing is changed", JOURNAL_PATH,
 				strerror(errno));
 	else if (sys_write(path, value) != 0)
 		rc = err_set(err, EXIT_FAILED, "%s: %s", path, strerror(errno));
-	free(old);
 	if (rc != 0)
 		return rc;
 	now = sys_read("%s", path);
@@ -258,7 +283,8 @@ journal_write(struct journal *j, const char *path, const char *value, struct err
 struct contents {
 	json_t *header; /* NULL: not even that is whole */
 	json_t *entries; /* array, in the order they were made */
-	bool torn;
+	unsigned int damaged; /* number of a whole line that is none of a journal, 0: none */
+	bool torn; /* the last line has no end: its writer was killed, and changed nothing after it */
 };
 
 static bool
@@ -273,53 +299,64 @@ is_entry(const json_t *line)
 }
 
 static void
-parse(struct contents *c, char *text)
+parse(struct contents *c, const char *text, size_t size)
 {
-	char *save = NULL;
+	const char *end = text + size, *line_end;
 
 	c->entries = json_array();
-	for (char *line = strtok_r(text, "\n", &save); line != NULL && !c->torn;
-			line = strtok_r(NULL, "\n", &save)) {
-		json_t *json = json_loads(line, 0, NULL);
+	for (unsigned int n = 1; text < end; n++, text = line_end + 1) {
+		json_t *json;
 
-		if (c->header == NULL && json_is_string(json_object_get(json, "boot")))
+		line_end = memchr(text, '\n', (size_t)(end - text));
+		if (line_end == NULL)
+			line_end = end;
+		json = json_loadb(text, (size_t)(line_end - text), 0, NULL);
+		if (n == 1 && json_is_string(json_object_get(json, "boot"))) {
 			c->header = json;
-		else if (c->header != NULL && is_entry(json))
+			continue;
+		}
+		if (is_entry(json)) {
 			json_array_append_new(c->entries, json);
-		else
+			continue;
+		}
+		json_decref(json);
+		if (line_end == end)
 			c->torn = true;
-		if (c->torn)
-			json_decref(json);
+		else
+			c->damaged = c->damaged == 0 ? n : c->damaged;
 	}
-	c->torn |= c->header == NULL;
+	c->torn |= size == 0;
 }
 
-/* The journal that is there. Returns false where there is none. */
-static bool
-load(struct contents *c)
-{
-	char *text = sys_read("%s", JOURNAL_PATH);
-
-	memset(c, 0, sizeof(*c));
-	if (text == NULL)
-		return false;
-	parse(c, text);
-	free(text);
-	return true;
-}
-
-/* One's own, whatever has become of its name. */
+/* One's own, whatever has become of its name. Returns false with errno set where it cannot be read. */
 static bool
 load_own(struct contents *c, int fd)
 {
 	off_t size = lseek(fd, 0, SEEK_END);
-	char *text = size < 0 ? NULL : calloc(1, (size_t)size + 1);
+	char *text = size < 0 ? NULL : malloc((size_t)size + 1);
 	bool read = text != NULL && pread(fd, text, (size_t)size, 0) == size;
 
 	memset(c, 0, sizeof(*c));
 	if (read)
-		parse(c, text);
+		parse(c, text, (size_t)size);
 	free(text);
+	return read;
+}
+
+/* The journal that is there. Returns false with errno set: ENOENT where there is none. */
+static bool
+load(struct contents *c)
+{
+	char *path = sys_path("%s", JOURNAL_PATH);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool read;
+
+	free(path);
+	memset(c, 0, sizeof(*c));
+	if (fd < 0)
+		return false;
+	read = load_own(c, fd);
+	close(fd);
 	return read;
 }
 
@@ -340,6 +377,7 @@ owner_of(const struct contents *c, struct lock_owner *owner)
 	owner->pid = (pid_t)json_integer_value(json_object_get(c->header, "pid"));
 	owner->start = (unsigned long long)json_integer_value(json_object_get(c->header, "start"));
 	snprintf(owner->who, sizeof(owner->who), "%s", who != NULL ? who : "unknown");
+	one_line(owner->who);
 	return c->header != NULL;
 }
 
@@ -358,15 +396,18 @@ bool
 journal_locked(struct lock_owner *owner)
 {
 	int fd = open_lock(O_RDONLY);
+	struct lock_owner ignored;
 	bool locked;
 
 	/* Others than root see the journal, which is there as long as anything is changed. */
-	if (fd < 0)
+	if (fd < 0) {
+		owner = owner != NULL ? owner : &ignored;
 		return errno == EACCES && read_owner_of_journal(owner) &&
 				!journal_owner_gone(owner);
+	}
 	/* A shared lock, for a moment: enough to see an exclusive one. */
 	locked = flock(fd, LOCK_SH | LOCK_NB) != 0;
-	if (locked)
+	if (locked && owner != NULL)
 		read_owner(fd, owner);
 	close(fd);
 	return locked;
@@ -416,9 +457,13 @@ journal_check(struct err *err)
 static void
 note(struct restored *r, const char *path, const char *result, const char *value)
 {
+	char *where = one_line(sys_format("%s", path)), *text = one_line(sys_format("%s", value));
+
 	json_array_append_new(r->files,
-			json_pack("{s:s, s:s, s:s?}", "path", path, "result", result, "value",
-					value));
+			json_pack("{s:s, s:s, s:s}", "path", where, "result", result, "value",
+					text));
+	free(where);
+	free(text);
 }
 
 static void
@@ -456,13 +501,19 @@ undo(struct contents *c, struct restored *r, struct err *err)
 {
 	r->torn = c->torn;
 	r->foreign = !of_this_boot(c);
+	r->damaged = r->foreign ? 0 : c->damaged;
 	for (size_t i = json_array_size(c->entries); i-- > 0 && !r->foreign;)
 		put_back(r, json_array_get(c->entries, i));
 	unload(c);
-	if (r->failed == 0)
-		return 0;
-	return err_set(err, EXIT_UNRESTORED,
-			"%u files could not be put back; idlectl restore tries again", r->failed);
+	if (r->failed != 0)
+		return err_set(err, EXIT_UNRESTORED,
+				"%u files could not be put back; idlectl restore tries again",
+				r->failed);
+	if (r->damaged != 0)
+		return err_set(err, EXIT_UNRESTORED,
+				"%s: line %u tells nothing: see by hand what it was about, and remove the file; all other lines are put back",
+				JOURNAL_PATH, r->damaged);
+	return 0;
 }
 
 int
@@ -474,7 +525,9 @@ journal_restore(struct restored *r, struct err *err)
 	memset(r, 0, sizeof(*r));
 	r->files = json_array();
 	if (!load(&c))
-		return 0;
+		return errno == ENOENT ? 0
+				       : err_set(err, EXIT_UNRESTORED, "%s: %s", JOURNAL_PATH,
+							 strerror(errno));
 	rc = undo(&c, r, err);
 	return rc == 0 ? journal_remove(err) : rc;
 }

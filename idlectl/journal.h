@@ -23,6 +23,9 @@ struct journal {
 	off_t header; /* bytes of the first line */
 };
 
+/* Make RUN_DIR. Returns 0, or -1 with err set. */
+int journal_dir(struct err *err);
+
 /*
  * Take the lock of the machine, which keeps two controllers apart. It belongs to the open file
  * description: children keep it. who is a word for people ("idlectl run"). Returns the descriptor, or
@@ -30,7 +33,10 @@ struct journal {
  */
 int journal_lock(const char *who, struct err *err);
 
-/* Who has the lock, for people; false where nobody has, or where that cannot be looked at. */
+/*
+ * Who has the lock, for people; false where nobody has, or where that cannot be looked at. NULL: it is
+ * not asked who.
+ */
 struct lock_owner {
 	pid_t pid;
 	unsigned long long start; /* ticks after the boot, as /proc/PID/stat has it */
@@ -67,13 +73,14 @@ struct restored {
 	unsigned int failed; /* files that could not be put back: the journal stays */
 	bool foreign; /* the journal was of another boot, nothing was done */
 	bool torn; /* its end is missing: what is whole was put back */
+	unsigned int damaged; /* a line that is none of a journal (1: the first): the journal stays */
 	json_t *files; /* array of {path, result, value} */
 };
 
 /*
  * Put back what the journal tells, last change first, and remove it. Can be repeated. Without a
- * journal nothing is done. Returns 0, or -1 with err set (exit code 6) where a file could not be put
- * back. restored_free() frees what is in r.
+ * journal nothing is done. Returns 0, or -1 with err set (exit code 6) and the journal kept where a file
+ * could not be put back, or a line tells nothing. restored_free() frees what is in r.
  */
 int journal_restore(struct restored *r, struct err *err);
 void restored_free(struct restored *r);

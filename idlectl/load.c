@@ -201,22 +201,27 @@ load_rate_off(uint64_t wakes, uint64_t hz, double seconds)
 	return off > 0 ? 100 * off / wanted : 0;
 }
 
-/* Long enough for a rate that is right to be told from one that is 5 % off, where there is time. */
+/*
+ * Long enough for a rate that is right to be told from one that is 5 % off, where there is time; two
+ * periods at least, so that there is a wake-up to be seen.
+ */
 static int
 verify_rate(const struct control *c, const struct word *w, struct err *err)
 {
-	double seconds = fmin(fmax(60.0 / (double)w->number, 0.02), VERIFY_S / 2), took = 0;
+	double period = 1.0 / (double)w->number, took = 0;
+	double seconds = fmax(fmin(fmax(60 * period, 0.02), VERIFY_S / 2), 2 * period);
 	uint64_t wakes = 0;
 
 	/* Twice, as the first wake-ups may be late. */
 	for (int tries = 0; tries < 2; tries++) {
 		uint64_t before = load_turns(c->load), start_ns = clock_ns();
-		struct timespec nap = { .tv_nsec = (long)(seconds * 1e9) };
+		struct timespec nap = { .tv_sec = (time_t)seconds,
+			.tv_nsec = (long)((seconds - floor(seconds)) * 1e9) };
 
 		nanosleep(&nap, NULL);
 		wakes = load_turns(c->load) - before;
 		took = 1e-9 * (double)(clock_ns() - start_ns);
-		if (load_rate_off(wakes, w->number, took) <= RATE_OFF_MAX)
+		if (wakes > 0 && load_rate_off(wakes, w->number, took) <= RATE_OFF_MAX)
 			return 0;
 	}
 	return err_set(err, EXIT_FAILED, "%s: CPU %u was woken %.0f times a second, not %" PRIu64,

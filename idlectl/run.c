@@ -175,18 +175,27 @@ apply(struct control *c, unsigned int cpu, const struct scenario *s, struct err 
 {
 	struct err undo;
 
-	if (control_apply(c, cpu, s, err) == 0 && control_verify(c, err) == 0)
+	/* Nothing begins without a supervisor; verifying takes long enough for one to be lost. */
+	if (control_apply(c, cpu, s, err) == 0 && control_guard(c, err) == 0 &&
+			control_verify(c, err) == 0 && control_guard(c, err) == 0)
 		return 0;
 	if (control_end(c, &undo) != 0)
 		*err = undo;
 	return -1;
 }
 
-/* Start the command with the signals and CPUs that we were started with. */
+/* What the command is to find as we found it. */
+struct inherited {
+	sigset_t mask;
+	void (*sigpipe)(int);
+	cpu_set_t cpus;
+};
+
 static pid_t
-start(char *const *argv, const sigset_t *mask, const cpu_set_t *cpus)
+start(char *const *argv, const struct inherited *from)
 {
 	pid_t pid, parent = getpid();
+	int saved;
 
 	fflush(NULL);
 	pid = fork();
@@ -196,13 +205,25 @@ start(char *const *argv, const sigset_t *mask, const cpu_set_t *cpus)
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(126);
-	if (CPU_COUNT(cpus) > 0)
-		sched_setaffinity(0, sizeof(*cpus), cpus);
-	sigprocmask(SIG_SETMASK, mask, NULL);
+	if (CPU_COUNT(&from->cpus) > 0)
+		sched_setaffinity(0, sizeof(from->cpus), &from->cpus);
+	signal(SIGPIPE, from->sigpipe);
+	sigprocmask(SIG_SETMASK, &from->mask, NULL);
 	execvp(argv[0], argv);
-	fprintf(stderr, "idlectl: %s: %s\n", argv[0], strerror(errno));
+	saved = errno;
+	fprintf(stderr, "idlectl: %s: %s\n", argv[0], strerror(saved));
 	/* As the shell has it: 127 not found, 126 cannot be run. */
-	_exit(errno == ENOENT ? 127 : 126);
+	_exit(saved == ENOENT ? 127 : 126);
+}
+
+/* A process that runs goes on without a supervisor; it says so, once for each that was lost. */
+static void
+guard(struct control *c)
+{
+	struct err err;
+
+	if (control_guard(c, &err) != 0)
+		fprintf(stderr, "%s: %s\n", c->who, err.text);
 }
 
 /* Wait for the command; signals that are not from the terminal, where it gets them too, are passed on. */
@@ -218,7 +239,7 @@ wait_for(struct control *c, pid_t pid, const sigset_t *signals)
 		if (sig == SIGCHLD && waitpid(pid, &status, WNOHANG) != 0)
 			break;
 		if (sig == SIGCHLD)
-			control_guard(c);
+			guard(c);
 		if (sig > 0 && sig != SIGCHLD && info.si_code <= 0)
 			kill(pid, sig);
 	}
@@ -231,8 +252,8 @@ command_run(const struct options *o, struct err *err)
 	const struct timespec now = { 0 };
 	struct control c;
 	struct scenario s;
-	sigset_t signals, before;
-	cpu_set_t cpus;
+	struct inherited from;
+	sigset_t signals;
 	pid_t pid;
 	int rc, cpu = prepare(o, &s, err);
 
@@ -243,8 +264,10 @@ command_run(const struct options *o, struct err *err)
 	sigaddset(&signals, SIGCHLD);
 	/* Ignored, as a parent may have left it, no child's end would be told. */
 	signal(SIGCHLD, SIG_DFL);
-	sigprocmask(SIG_BLOCK, &signals, &before);
-	cpus = leave_cpu((unsigned int)cpu);
+	sigprocmask(SIG_BLOCK, &signals, &from.mask);
+	/* Nor is a reader of our words that is gone a reason to die. */
+	from.sigpipe = signal(SIGPIPE, SIG_IGN);
+	from.cpus = leave_cpu((unsigned int)cpu);
 	if (control_begin(&c, "idlectl run", err) != 0 ||
 			apply(&c, (unsigned int)cpu, &s, err) != 0)
 		return -1;
@@ -253,7 +276,7 @@ command_run(const struct options *o, struct err *err)
 	sigaddset(&signals, SIGCHLD);
 	if (rc > 0) {
 		rc += 128;
-	} else if ((pid = start(o->argv, &before, &cpus)) < 0) {
+	} else if ((pid = start(o->argv, &from)) < 0) {
 		struct err undo;
 
 		err_set(err, EXIT_FAILED, "%s: %s", o->argv[0], strerror(errno));
@@ -266,9 +289,14 @@ command_run(const struct options *o, struct err *err)
 	if (control_end(&c, err) != 0)
 		return -1;
 	/* stdout is the command's. */
-	if (o->json)
-		fprintf(stderr, "{\"cpu\": %d, \"scenario\": \"%s\", \"exit\": %d}\n", cpu, s.text,
-				rc);
+	if (o->json) {
+		json_t *json = json_pack(
+				"{s:i, s:s, s:i}", "cpu", cpu, "scenario", s.text, "exit", rc);
+
+		json_dumpf(json, stderr, 0);
+		fputc('\n', stderr);
+		json_decref(json);
+	}
 	return rc;
 }
 
@@ -303,31 +331,40 @@ wait_end(struct control *c, const sigset_t *signals, double ttl)
 			return;
 		sig = ttl > 0 ? sigtimedwait(signals, NULL, &ts) : sigwaitinfo(signals, NULL);
 		if (sig == SIGCHLD)
-			control_guard(c);
+			guard(c);
 		else if (sig > 0)
 			return;
 	}
 }
 
+/* Where a holder and its supervisor say what is for "idlectl restore". Returns -1 with err set. */
 static int
-open_messages(void)
+open_messages(struct err *err)
 {
-	char *path = sys_path(MESSAGES);
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+	char *path;
+	int fd;
 
+	if (journal_dir(err) != 0)
+		return -1;
+	path = sys_path(MESSAGES);
+	/* Behind what nobody has read yet. */
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 	free(path);
-	return fd;
+	return fd >= 0 ? fd : err_set(err, EXIT_FAILED, "%s: %s", MESSAGES, strerror(errno));
 }
 
-/* Pass on what a holder said when it gave its CPU back, which nobody has read yet. */
+/* With the lock: pass on what holders said, which nobody has read yet. */
 static void
 print_messages(void)
 {
-	char *text = sys_read(MESSAGES), *path = sys_path(MESSAGES);
+	char *text = sys_read(MESSAGES), *path = sys_path(MESSAGES), *save = NULL;
 
-	if (text != NULL && text[0] != '\0')
-		fprintf(stderr, "%s\n", text);
-	unlink(path);
+	for (char *line = text == NULL ? NULL : strtok_r(text, "\n", &save); line != NULL;
+			line = strtok_r(NULL, "\n", &save))
+		fprintf(stderr, "%s\n", one_line(line));
+	/* The name stays: the next holder may have it open. */
+	if (text != NULL && truncate(path, 0) != 0)
+		fprintf(stderr, "idlectl: %s: %s\n", MESSAGES, strerror(errno));
 	free(path);
 	free(text);
 }
@@ -340,7 +377,7 @@ hold(const struct options *o, unsigned int cpu, const struct scenario *s, int te
 	struct control c;
 	sigset_t signals;
 	bool told;
-	int messages, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int messages = open_messages(&a.err), null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	setsid();
 	signal(SIGPIPE, SIG_IGN);
@@ -355,18 +392,15 @@ hold(const struct options *o, unsigned int cpu, const struct scenario *s, int te
 	leave_cpu(cpu);
 	/* Nothing of the caller's is kept. */
 	for (int fd = 0; fd <= 2 && null >= 0; fd++)
-		dup2(null, fd);
+		dup2(fd == STDERR_FILENO && messages >= 0 ? messages : null, fd);
 	if (tell > 3)
 		close_range(3, (unsigned int)tell - 1, 0);
 	close_range((unsigned int)tell + 1, ~0U, 0);
-	a.rc = control_begin(&c, HOLDER, &a.err);
-	c.ttl = o->ttl;
-	if (a.rc == 0)
+	a.rc = messages >= 0 ? control_begin(&c, HOLDER, &a.err) : -1;
+	if (a.rc == 0) {
+		c.ttl = o->ttl;
 		a.rc = apply(&c, cpu, s, &a.err);
-	/* What is said at the end is for "idlectl restore". */
-	messages = a.rc == 0 ? open_messages() : -1;
-	if (messages >= 0)
-		dup2(messages, STDERR_FILENO);
+	}
 	told = write(tell, &a, sizeof(a)) == sizeof(a);
 	close(tell);
 	if (a.rc != 0)
@@ -378,9 +412,26 @@ hold(const struct options *o, unsigned int cpu, const struct scenario *s, int te
 	_exit(control_end(&c, &a.err) == 0 ? EXIT_DONE : EXIT_UNRESTORED);
 }
 
+/* Nobody hears of a scenario that is held: it is given back. Returns -1 with err set. */
+static int
+unsaid(pid_t holder, struct err *err)
+{
+	int status = 0;
+
+	err_set(err, EXIT_FAILED, "standard output: %s; the CPU is given back", strerror(errno));
+	kill(holder, SIGTERM);
+	while (waitpid(holder, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_DONE)
+		return -1;
+	return err_set(err, EXIT_UNRESTORED,
+			"standard output cannot be written, and the CPU could not be given back: idlectl restore tries again");
+}
+
 int
 command_set(const struct options *o, struct err *err)
 {
+	json_t *json;
 	struct answer a;
 	struct scenario s;
 	int ends[2], cpu = prepare(o, &s, err);
@@ -407,13 +458,16 @@ command_set(const struct options *o, struct err *err)
 		*err = a.err;
 		return -1;
 	}
-	if (o->json)
-		printf("{\"cpu\": %d, \"scenario\": \"%s\", \"holder\": %d}\n", cpu, s.text,
+	if (o->json) {
+		json = json_pack("{s:i, s:s, s:i}", "cpu", cpu, "scenario", s.text, "holder",
 				(int)pid);
-	else
+		command_json(json, 0);
+		json_decref(json);
+	} else {
 		printf("CPU %d: %s, held by process %d%s\n", cpu, s.text, (int)pid,
 				o->ttl > 0 ? "" : " until \"idlectl restore\"");
-	return 0;
+	}
+	return fflush(stdout) == 0 && !ferror(stdout) ? 0 : unsaid(pid, err);
 }
 
 /* ---- restore ---- */
@@ -422,10 +476,9 @@ static bool
 wait_unlocked(double seconds)
 {
 	const struct timespec nap = { .tv_nsec = 5000000 };
-	struct lock_owner owner;
 
 	for (double waited = 0; waited < seconds; waited += 5e-3) {
-		if (!journal_locked(&owner))
+		if (!journal_locked(NULL))
 			return true;
 		nanosleep(&nap, NULL);
 	}

@@ -99,7 +99,8 @@ read_file(const char *path)
 	size_t size = 0, room = 4096;
 	char *text;
 	ssize_t n;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* O_NONBLOCK: in a tree it may be anything, a pipe that nobody writes to as well. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0)
 		return NULL;
@@ -175,7 +176,7 @@ sys_open(const char *fmt, ...)
 	int fd;
 
 	PATH(path, fmt);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	free(path);
 	return fd;
 }
@@ -192,6 +193,29 @@ sys_reread_u64(uint64_t *value, int fd)
 	return parse_u64(value, text);
 }
 
+/*
+ * hwloc takes a word, or nothing, for all CPUs, believes in any number, and knows lists without an end
+ * ("4-"), which no kernel writes.
+ */
+static bool
+is_list(const char *text)
+{
+	while (*text != '\0') {
+		unsigned long from, to;
+		char *end;
+
+		if (!isdigit((unsigned char)*text))
+			return false;
+		from = to = strtoul(text, &end, 10);
+		if (*end == '-' && isdigit((unsigned char)end[1]))
+			to = strtoul(end + 1, &end, 10);
+		if (from > to || to > LIST_MAX || (*end != '\0' && *end != ','))
+			return false;
+		text = *end == ',' ? end + 1 : end;
+	}
+	return true;
+}
+
 bool
 sys_read_list(hwloc_bitmap_t set, const char *fmt, ...)
 {
@@ -202,8 +226,7 @@ sys_read_list(hwloc_bitmap_t set, const char *fmt, ...)
 	text = read_file(path);
 	free(path);
 	hwloc_bitmap_zero(set);
-	/* hwloc would take an empty list, or a word, for all CPUs. */
-	read = text != NULL && (text[0] == '\0' || (text[0] >= '0' && text[0] <= '9'));
+	read = text != NULL && is_list(text);
 	if (read && text[0] != '\0')
 		hwloc_bitmap_list_sscanf(set, text);
 	free(text);
@@ -243,7 +266,7 @@ int
 sys_write(const char *name, const char *text)
 {
 	char *path = sys_path("%s", name);
-	int saved, rc, fd = open(path, O_WRONLY | O_CLOEXEC);
+	int saved, rc, fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
 
 	free(path);
 	if (fd < 0)

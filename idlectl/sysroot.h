@@ -46,8 +46,9 @@ bool sys_reread_u64(uint64_t *value, int fd);
 
 /*
  * The CPUs or nodes of a list file, as "0-3,8"; an empty file is an empty set. False, and an empty
- * set, where it cannot be read.
+ * set, where it cannot be read, holds something else, or a number above LIST_MAX.
  */
+#define LIST_MAX 65535 /* Linux 6.12 has 8192 CPUs at most (NR_CPUS_RANGE_END) */
 bool sys_read_list(hwloc_bitmap_t set, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*

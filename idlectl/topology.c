@@ -32,10 +32,30 @@ relation_word(enum relation relation)
 	return words[relation];
 }
 
+/* hwloc ends the program where a list of a tree is none. */
+static int
+check_lists(struct err *err)
+{
+	static const char *const files[] = { SYS_CPU "/online", SYS_CPU "/possible",
+		SYS_CPU "/present", "/sys/devices/system/node/online",
+		"/sys/devices/system/node/possible" };
+	hwloc_bitmap_t set = hwloc_bitmap_alloc();
+	int rc = 0;
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && rc == 0; i++)
+		if (sys_exists("%s", files[i]) && !sys_read_list(set, "%s", files[i]))
+			rc = err_set(err, EXIT_FAILED, "%s: not a list of numbers, as 0-3,8",
+					files[i]);
+	hwloc_bitmap_free(set);
+	return rc;
+}
+
 int
 topology_open(struct topology *t, const char *xml, struct err *err)
 {
 	memset(t, 0, sizeof(*t));
+	if (!sys_live() && xml == NULL && check_lists(err) != 0)
+		return -1;
 	/* What goes wrong is told by our one line, not by hwloc's as well. */
 	setenv("HWLOC_HIDE_ERRORS", "2", 0);
 	if (hwloc_topology_init(&t->hwloc) != 0)

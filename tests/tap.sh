@@ -43,7 +43,8 @@ diag() {
 	} >&2
 }
 
-# ok TEXT CONDITION...: the condition is a command; its output explains a failure.
+# ok TEXT CONDITION...: the condition is a command; its output explains a failure. With FIRST the test
+# ends at the first one.
 ok() {
 	local text=$1
 	shift
@@ -55,6 +56,7 @@ ok() {
 	echo "not ok $n - $text"
 	diag "$text" <"$tmp/why"
 	failed=$((failed + 1))
+	[ -z "${FIRST-}" ] || end_tests
 	return 1
 }
 

@@ -6,6 +6,10 @@
  * then does.
  *
  *	kill_at N worker|supervisor|both|restorer PROGRAM [ARGUMENT...]
+ *	kill_at N child-worker|child-supervisor PROGRAM [ARGUMENT...]
+ *
+ * The second form counts the steps of the program's first child, which holds what the program set, and
+ * lets the program itself end.
  *
  * Exit code 9: the one to be killed ended before. Else that of the program, 0 where it was killed.
  */
@@ -23,7 +27,8 @@
 #define ENDED_BEFORE 9
 
 static const long steps[] = { SYS_write, SYS_pwrite64, SYS_fdatasync, SYS_ftruncate, SYS_unlink,
-	SYS_rename, SYS_clone, SYS_fork, SYS_vfork, SYS_pipe2, SYS_flock };
+	SYS_rename, SYS_clone, SYS_fork, SYS_vfork, SYS_pipe2, SYS_socketpair, SYS_sendto,
+	SYS_flock };
 
 static bool
 is_step(pid_t pid)
@@ -140,6 +145,31 @@ kill_restorer(pid_t worker, int wanted)
 	return 0;
 }
 
+/* Kill the first child, or the supervisor of that, at the child's step of that number. */
+static int
+kill_in_child(pid_t program, int wanted, const char *victim)
+{
+	pid_t child, none;
+	int status, rc;
+
+	ptrace(PTRACE_SETOPTIONS, program, NULL,
+			PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL | PTRACE_O_TRACEFORK);
+	if (follow(program, 0, &child) != 0)
+		return ENDED_BEFORE;
+	ptrace(PTRACE_DETACH, program, NULL, 0L);
+	ptrace(PTRACE_SETOPTIONS, child, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+	rc = follow(child, wanted, &none) == 1 ? 0 : ENDED_BEFORE;
+	if (rc == 0 && strcmp(victim, "supervisor") == 0) {
+		kill_supervisor(child);
+		ptrace(PTRACE_DETACH, child, NULL, 0L);
+	} else if (rc == 0) {
+		kill(child, SIGKILL);
+		waitpid(child, &status, __WALL);
+	}
+	waitpid(program, &status, 0);
+	return rc;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -158,6 +188,8 @@ main(int argc, char **argv)
 		return 1;
 	if (strcmp(argv[2], "restorer") == 0)
 		return kill_restorer(worker, atoi(argv[1]));
+	if (strncmp(argv[2], "child-", 6) == 0)
+		return kill_in_child(worker, atoi(argv[1]), argv[2] + 6);
 	ptrace(PTRACE_SETOPTIONS, worker, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
 	return follow(worker, atoi(argv[1]), &none) == 1 ? finish(worker, argv[2]) : ENDED_BEFORE;
 }

@@ -46,12 +46,47 @@ until_step() {
 	as_before
 }
 
-# each WHO SCENARIO: at every step there is.
+# later_step N SCENARIO: kill -9 of the supervisor there, and of the worker once there is another one.
+later_step() {
+	"$kill_at" "$1" supervisor "$idlectl" --sysroot "$tree" run --cpu 1 --scenario "$2" -- sh -c '
+		for i in $(seq 500); do
+			! pgrep -r R,S,D -x -P $PPID sibfwd-restore >/dev/null || break
+			sleep 0.01
+		done
+		kill -KILL $PPID' >"$tmp/out" 2>&1
+	rc=$?
+	wait_free && as_before
+}
+
+# set_step N WHO SCENARIO: kill -9 of set at its step N, or of what it leaves behind at a step of that:
+# the holder, or its supervisor and, once there is another one, the holder.
+set_step() {
+	local holder i
+	"$kill_at" "$1" "$2" "$idlectl" --sysroot "$tree" set --cpu 1 --scenario "$3" --ttl 0.5 \
+		>"$tmp/out" 2>&1
+	rc=$?
+	case $2 in
+	worker) idlectl restore >>"$tmp/out" 2>&1 || return 1 ;;
+	child-supervisor)
+		holder=$(sed -n 's/.*process \([0-9]*\).*/\1/p' "$tmp/out")
+		for i in $(seq 100); do
+			[ -n "$holder" ] && pgrep -x -P "$holder" -r R,S,D sibfwd-restore && break
+			kill -0 "$holder" || break
+			sleep 0.01
+		done
+		[ -z "$holder" ] || kill -KILL "$holder"
+		;;
+	esac >/dev/null 2>&1
+	wait_free && as_before
+}
+
+# each HOW...: a function above that is called with the step and with HOW, at every step there is.
 each() {
-	local step
+	local step how=$1
+	shift
 	rc=
 	for ((step = 1; step < 1000; step++)); do
-		until_step "$step" "$1" "$2" >"$tmp/said" 2>&1 || {
+		"$how" "$step" "$@" >"$tmp/said" 2>&1 || {
 			echo "at step $step:"
 			cat "$tmp/said" "$tmp/out"
 			# A tree that is not as before would fail all that follows.
@@ -61,7 +96,7 @@ each() {
 		}
 		[ $rc -ne 9 ] || break
 	done
-	[ "$step" -gt "$([ "$1" = restorer ] && echo 2 || echo 8)" ] && [ "$step" -lt 1000 ]
+	[ "$step" -gt 2 ] && [ "$step" -lt 1000 ]
 }
 
 # With sanitizers every step takes a while: one scenario of several changes.
@@ -74,10 +109,15 @@ for scenario in $scenarios; do
 	ok "$scenario changes the tree" eval '! cmp -s "$tmp/before" "$tmp/during"'
 	ok "$scenario is gone afterwards" as_before
 	for who in worker supervisor both; do
-		ok "$scenario: kill -9 of $who at every step" each "$who" "$scenario"
+		ok "$scenario: kill -9 of $who at every step" each until_step "$who" "$scenario"
 	done
 	ok "$scenario: kill -9 of the worker, and of the supervisor at every step of its restore" \
-		each restorer "$scenario"
+		each until_step restorer "$scenario"
+	ok "$scenario: kill -9 of the supervisor at every step, and of the worker later" \
+		each later_step "$scenario"
+	for who in worker child-worker child-supervisor; do
+		ok "$scenario: kill -9 at every step of set: $who" each set_step "$who" "$scenario"
+	done
 done
 case ${ONLY-} in "" | others) ;; *) end_tests ;; esac
 
@@ -111,9 +151,9 @@ ok "set: kill -9 of both leaves a journal" eval 'begin_set &&
 	kill -STOP $supervisor && kill -KILL $holder $supervisor && wait_free && [ -e "$journal" ]'
 ok "the next command finds it" eval '! idlectl run --cpu 1 --scenario c6 -- true 2>"$tmp/err" &&
 	has "$tmp/err" "idlectl restore"'
-ok "and whoever looks hears of it" eval 'for c in topology states scenarios status doctor; do
-		idlectl $c >"$tmp/out" 2>&1 && has "$tmp/out" "was killed" || break
-	done && [ $c = doctor ]'
+for c in topology states scenarios status doctor; do
+	ok "and whoever looks hears of it: $c" eval 'idlectl $c >"$tmp/out" 2>&1 && has "$tmp/out" "was killed"'
+done
 if setpriv --reuid=65534 --regid=65534 --clear-groups true 2>/dev/null; then
 	chmod 755 "$tmp"
 	ok "others than root too" eval 'setpriv --reuid=65534 --regid=65534 --clear-groups "$idlectl" \
@@ -174,6 +214,45 @@ ok "one that is gone is said, and no hindrance" eval 'idlectl restore 2>"$tmp/er
 echo 0 >"$state"
 ok "and the rest is as before" as_before
 
+# A line that tells nothing takes none of the others with it.
+# damaged TEXT SED-EXPRESSION FILES: of the journal's lines; so many files are not put back.
+damaged() {
+	local line=${2%%[!0-9]*} files=$3
+	killed_again
+	sed -i "$2" "$journal"
+	idlectl restore >"$tmp/out" 2>"$tmp/err"
+	rc=$?
+	ok "$1: exit code 6, the line is named, the journal stays" eval \
+		'is $rc 6 "exit code" && has "$tmp/err" "line $line " "remove the file" && [ -s "$journal" ]'
+	ok "$1: the other lines are put back" eval 'snapshot | diff "$tmp/before" - >"$tmp/differ"
+		is "$(grep -c "^>" "$tmp/differ")" "$files" "files that differ"'
+}
+damaged "garbage in the middle" '2s/.*/nothing/' 1
+damaged "NUL bytes in the middle" '2s/.*/\x00\x00\x00/' 1
+damaged "a path outside of /sys" '2s,"/sys/,"/etc/,' 1
+damaged "a damaged header" '1s/journal/\x00/' 0
+rm "$journal"
+rm -r "$tree/sys/devices/system/cpu/cpu1"
+cp -r "$tmp/killed/sys/devices/system/cpu/cpu1" "$tree/sys/devices/system/cpu/"
+cp "$tmp/journal" "$journal"
+ok "and the whole of it is put back" eval 'idlectl restore && as_before'
+
+# Texts of files are printed as one line of plain text.
+killed_again
+printf '7\n\033[31m\377' >"$state"
+ok "a value that is no text is named, and printed plainly" eval 'idlectl restore 2>"$tmp/err" &&
+	has "$tmp/err" "state0/disable is 7 ?[31m? now" && idlectl restore --json >"$tmp/out" && jq . "$tmp/out"'
+printf '\377\n' >"$state"
+ok "one that could not be put back is not changed" eval \
+	'! idlectl run --cpu 1 --scenario c1 -- true 2>"$tmp/err" && has "$tmp/err" "state0/disable: holds what" &&
+	is "$(od -An -tx1 "$state")" " ff 0a" "the file"'
+echo 0 >"$state"
+sed 's/"who":"[^"]*"/"who":"\\u001b[31m"/' "$tmp/journal" >"$journal"
+ok "nor do names of journals reach the terminal as they are" eval 'idlectl status >"$tmp/out" 2>&1
+	has "$tmp/out" "?[31m" && ! grep -q "$(printf "\033")" "$tmp/out"'
+rm "$journal"
+ok "and the rest is as before" as_before
+
 # Another boot's journal says nothing of this one.
 sed 's/"boot":"[^"]*"/"boot":"another"/' "$tmp/journal" >"$journal"
 ok "a journal of another boot is removed, and nothing changed" eval \
@@ -192,6 +271,39 @@ ok "what somebody changed after set is said by restore" eval 'idlectl set --cpu 
 	echo 7 >"$state" && idlectl restore 2>"$tmp/err" && has "$tmp/err" "state0/disable is 7 now"'
 echo 0 >"$state"
 ok "and the rest is as before" as_before
+
+ok "or where the holder was killed" eval 'begin_set && echo 7 >"$state" && kill -KILL $holder && wait_free &&
+	idlectl restore 2>"$tmp/err" && has "$tmp/err" "was killed" "state0/disable is 7 now"'
+echo 0 >"$state"
+ok "and after two sets have ended by themselves" eval '
+	for value in 7 8; do
+		idlectl set --cpu 1 --scenario c1 --ttl 0.1 && echo $value >"$state" && sleep 0.2 && wait_free || return 1
+		echo 0 >"$state"
+	done
+	idlectl restore 2>"$tmp/err" && has "$tmp/err" "state0/disable is 7 now" "state0/disable is 8 now" &&
+	idlectl restore 2>"$tmp/err" && [ ! -s "$tmp/err" ]'
+ok "and the rest is as before" as_before
+
+# Somebody who reads what idlectl says goes away, then the supervisor, then the worker.
+unread() {
+	mkfifo "$tmp/words"
+	cat "$tmp/words" >"$tmp/read" &
+	reader=$!
+	"$idlectl" --sysroot "$tree" run --cpu 1 --scenario c1 -- sh -c 'kill -KILL $1 && killed=$(pgrep -x -P $PPID sibfwd-restore) &&
+		kill -KILL $killed
+		for i in $(seq 500); do
+			now=$(pgrep -r R,S,D -x -P $PPID sibfwd-restore)
+			[ -n "$now" ] && [ "$now" != "$killed" ] && break
+			sleep 0.01
+		done
+		kill -KILL $PPID' sh $reader 2>"$tmp/words"
+	is $? 137 "exit code" && wait_free && as_before
+}
+ok "words that nobody reads are no reason to die" unread
+ok "the command has SIGPIPE as it was" eval 'idlectl run --cpu 1 --scenario c1 -- sh -c "kill -PIPE \$\$"
+	is $? 141 "exit code"'
+ok "what set cannot say is not held" eval '! idlectl set --cpu 1 --scenario c1 2>"$tmp/err" >/dev/full &&
+	has "$tmp/err" "standard output" "given back" && as_before'
 
 # A parent that ignores SIGCHLD.
 ok "run ends where SIGCHLD was ignored" eval 'timeout 20 perl -e "\$SIG{CHLD} = \"IGNORE\"; exec @ARGV" \
@@ -253,7 +365,7 @@ if mount --bind "$tree/sys" "$tree/sys" 2>/dev/null; then
 	idlectl run --cpu 1 --scenario c1 -- mount -o remount,bind,ro "$tree/sys" 2>"$tmp/err"
 	rc=$?
 	ok "what cannot be put back is exit code 6" is $rc 6 "exit code"
-	ok "and says how to go on" has "$tmp/err" "idlectl restore"
+	ok "and says how to go on" eval 'has "$tmp/err" "idlectl restore" && hasnt "$tmp/err" "was killed"'
 	wait_free
 	ok "the journal stays" [ -s "$journal" ]
 	idlectl restore >"$tmp/out" 2>"$tmp/err"
