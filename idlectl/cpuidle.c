@@ -58,9 +58,12 @@ cpuidle_reread_counts(struct idle_states *s, const struct idle_files *f)
 	for (unsigned int i = 0; i < s->nb; i++) {
 		struct idle_state *at = &s->at[i];
 
+		uint64_t usage = at->usage;
+
 		if (!sys_reread_u64(&at->usage, f->usage[i]))
 			at->usage = read_number("usage", f->cpu, at->index);
-		if (!sys_reread_u64(&at->time_us, f->time[i]))
+		/* The kernel counts both when a period ends: most states have nothing new. */
+		if (at->usage != usage && !sys_reread_u64(&at->time_us, f->time[i]))
 			at->time_us = read_number("time", f->cpu, at->index);
 	}
 }

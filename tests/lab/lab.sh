@@ -77,7 +77,7 @@ pass_on() {
 }
 
 # machine EMULATOR OPTIONS OF scripts/lab... -- COMMAND...: run it; sets rc, log, out and err.
-# 15 minutes unless LIMIT says otherwise. TAG keeps the logs of two runs of a test apart.
+# 40 minutes, which a slow machine may need, unless LIMIT says otherwise. TAG keeps the logs of two runs of a test apart.
 runs=0
 machine() {
 	local emulator=$1
@@ -85,7 +85,7 @@ machine() {
 	runs=$((runs + 1))
 	log=$BUILD/lab/$(basename "$0" .t)${TAG:+-$TAG}-$runs.log out=${log%.log}.out err=${log%.log}.err
 	scripts/lab "$emulator" --module "${image%/image}/ours/sibidle.ko" --modules "$image" \
-		--build "$BUILD" --log "$log" --timeout "${LIMIT:-900}" "$@" >"$out" 2>"$err"
+		--build "$BUILD" --log "$log" --timeout "${LIMIT:-2400}" "$@" >"$out" 2>"$err"
 	rc=$?
 }
 

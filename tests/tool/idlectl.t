@@ -47,11 +47,12 @@ ok "a time that is none" refuses 2 "--interval 0" status --interval 0
 ok "a tree that is not there" eval 'run --sysroot "$tmp/none" status; [ $rc -eq 2 ] &&
 	has "$tmp/err" "$tmp/none"'
 ok "a topology that is not there" refuses 2 "--topology /nowhere" --topology /nowhere topology
-ok "every command has help with an example" eval '
-	for c in topology states doctor scenarios run set restore status; do
-		run $c --help && [ $rc -eq 0 ] && has "$tmp/out" "Usage: idlectl" "Example: idlectl $c" ||
-			break
-	done && run --help && [ $rc -eq 0 ]'
+commands="topology states doctor scenarios run set restore status"
+for c in $commands; do
+	ok "$c has help with an example" eval \
+		'run $c --help; is $rc 0 "exit code" && has "$tmp/out" "Usage: idlectl" "Example: idlectl $c"'
+done
+ok "help names every command" eval 'run --help; is $rc 0 "exit code" && has "$tmp/out" $commands'
 ok "no output where it cannot go" eval 'idlectl --sysroot "$tree" states >/dev/full 2>"$tmp/err"
 	[ $? -eq 1 ] && has "$tmp/err" "standard output"'
 
@@ -98,6 +99,8 @@ ok "run returns the exit code of its command" eval '
 ok "a command that is not there" eval '
 	on_tree run --cpu 1 --scenario c1 -- /no/such/command; is $rc 127 "exit code" &&
 	has "$tmp/err" "/no/such/command"'
+ok "a command that is not there, and nobody to be told" eval '
+	idlectl --sysroot "$tree" run --cpu 1 --scenario c1 -- /no/such/command 2>/dev/full; is $? 127 "exit code"'
 ok "a command that is killed" eval '
 	on_tree run --cpu 1 --scenario c1 -- sh -c "kill -TERM \$\$"; is $rc 143 "exit code"'
 ok "SIGTERM ends command and scenario" eval '
@@ -127,6 +130,12 @@ ok "--ttl ends by itself" eval 'on_tree set --cpu 1 --scenario c6 --ttl 0.3 && [
 	done && [ "$i" -lt 100 ] && sleep 0.1 && flock -w 5 "$tree/run/sibfwd/lock" true'
 ok "JSON of set and restore" eval 'on_tree set --cpu 1 --scenario c6 --json && jq -e ".holder > 1" "$tmp/out" &&
 	on_tree restore --json && jq -e ".holder > 1 and .torn == false" "$tmp/out"'
+name=$tree/sys/devices/system/cpu/cpu1/cpuidle/state1/name
+echo "C\"1" >"$name"
+ok "JSON of a state whose name has a quote" eval 'on_tree run --cpu 1 --scenario "c\"1" --json -- true &&
+	jq -e ".scenario == \"c\\\"1\" and .exit == 0" "$tmp/err" && on_tree set --cpu 1 --scenario "c\"1" --json &&
+	jq -e ".scenario == \"c\\\"1\"" "$tmp/out" && on_tree restore'
+echo C1 >"$name"
 
 # ---- machines that do not let it ----
 
@@ -190,10 +199,11 @@ ok "looking wakes no CPU" eval 'traced status --interval 0.2 && ! grep "(" "$tmp
 	traced states && ! grep "(" "$tmp/calls"'
 last_cpu=$(($(nproc --all) - 1))
 if [ "$last_cpu" -gt 0 ] && taskset -c "0,$last_cpu" true 2>/dev/null; then
-	ok "whoever looks at a CPU keeps off it" eval 'for c in "status --interval 0.2" states doctor; do
-			traced $c --cpu $last_cpu && has "$tmp/calls" sched_setaffinity &&
-				! grep -E "sched_setaffinity.*[^0-9]$last_cpu[^0-9]*\\]" "$tmp/calls" || break
-		done && [ "$c" = doctor ]'
+	for c in "status --interval 0.2" states doctor; do
+		ok "whoever looks at a CPU keeps off it: $c" eval 'traced $c --cpu $last_cpu &&
+			has "$tmp/calls" sched_setaffinity &&
+			! grep -E "sched_setaffinity.*[^0-9]$last_cpu[^0-9]*\\]" "$tmp/calls"'
+	done
 else
 	skip "whoever looks at a CPU keeps off it" "there is one CPU only"
 fi
@@ -207,10 +217,9 @@ ok "the examples of docs/idlectl.md are what it prints" eval '
 	"$machines/unpack" skx-2s-6.1 "$tmp/example" &&
 	PATH=$tmp/bin:$PATH tests/tool/examples.py docs/idlectl.md'
 
-ok "the man page is well-formed and has every command" eval 'run --man &&
-	for c in topology states doctor scenarios run set restore status; do
-		has "$tmp/out" ".SS $c" || break
-	done && ! { command -v groff >/dev/null && groff -man -Tutf8 -ww "$tmp/out" 2>&1 >/dev/null | grep .; }'
+ok "the man page is well-formed and has every command" eval 'run --man;
+	is "$(grep "^\.SS " "$tmp/out" | cut -c 5- | tr "\n" " ")" "$commands " "sections" &&
+	! { command -v groff >/dev/null && groff -man -Tutf8 -ww "$tmp/out" 2>&1 >/dev/null | grep .; }'
 
 run --completion
 cp "$tmp/out" "$tmp/completion"

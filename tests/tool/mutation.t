@@ -7,18 +7,23 @@
 
 flags=$(pkg-config --cflags --libs hwloc jansson) || bail "no pkg-config"
 
+# compile FILE OBJECT
+compile() {
+	# shellcheck disable=SC2086 # one word each
+	gcc -std=gnu11 -w -D_GNU_SOURCE -DSIBFWD_VERSION='"mutant"' -Iidlectl -Ikmod $flags -c "$1" -o "$2"
+}
+mkdir "$tmp/objects"
+for file in idlectl/*.c; do
+	compile "$file" "$tmp/objects/$(basename "$file" .c).o" || bail "$file does not compile"
+done
+
 # mutant NAME FILE SED-EXPRESSION: $tmp/NAME/idlectl has that change.
 mutant() {
-	mkdir "$tmp/$1"
-	cp -r idlectl "$tmp/src"
-	sed -i "$3" "$tmp/src/$2"
-	! cmp -s "idlectl/$2" "$tmp/src/$2" || { echo "the change does not apply"; return 1; }
+	cp -r "$tmp/objects" "$tmp/$1"
+	sed "$3" "idlectl/$2" >"$tmp/$1/$2"
+	! cmp -s "idlectl/$2" "$tmp/$1/$2" || { echo "the change does not apply"; return 1; }
 	# shellcheck disable=SC2086 # one word each
-	gcc -std=gnu11 -w -D_GNU_SOURCE -DSIBFWD_VERSION='"mutant"' -I "$tmp/src" -Ikmod \
-		"$tmp"/src/*.c -o "$tmp/$1/idlectl" $flags -lm -pthread
-	rc=$?
-	rm -rf "$tmp/src"
-	return $rc
+	compile "$tmp/$1/$2" "$tmp/$1/${2%.c}.o" && gcc "$tmp/$1"/*.o -o "$tmp/$1/idlectl" $flags -lm -pthread
 }
 
 # red NAME PART: that part of the test (ONLY) fails with it, and not for want of anything.
@@ -40,17 +45,16 @@ ok "it is green: limit:50" green limit:50
 
 while IFS='|' read -r name part file expression; do
 	ok "mutant: $name" mutant "$name" "$file" "$expression"
-	ok "$name turns the test red" red "$name" "$part"
+	ok "$name turns the test red" eval '[ -x "$tmp/$name/idlectl" ] && red "$name" "$part"'
 done <<'EOF'
 no-restore|limit:50|journal.c|s/} else if (sys_write(path, old) != 0) {/} else if (false) {/
 no-supervisor|limit:50|control.c|s/rc = journal_restore(&r, &err);/rc = 0; memset(\&r, 0, sizeof(r));/
-write-before-journal|limit:50|journal.c|s/if (append(j->fd, json_pack("{s:s, s:s, s:s}"/if (sys_write(path, value) != 0 || append(j->fd, json_pack("{s:s, s:s, s:s}"/
+write-before-journal|limit:50|journal.c|s/if (append(j->fd, json_pack("{s:s, s:o, s:s}"/if (sys_write(path, value) != 0 || append(j->fd, json_pack("{s:s, s:o, s:s}"/
 no-own-restore|limit:50|control.c|s/rc = journal_undo(&c->journal, &r, err);/rc = 0; memset(\&r, 0, sizeof(r));/
 removed-unrestored|others|journal.c|s/return rc == 0 ? journal_remove(err) : rc;/journal_remove(err); return rc;/
 own-by-name|others|journal.c|s/if (!load_own(&c, j->fd))/if (!load(\&c))/
 failed-is-gone|others|journal.c|s/errno == ENOENT || errno == ENODEV/true/
 no-guard|others|run.c|s/guard(c);/;/
-no-guard-before-verify|limit:50|run.c|s/control_guard(c, err) == 0/true/
 parse-stops|others|journal.c|s/c->damaged = c->damaged == 0 ? n : c->damaged;/break;/
 guard-dies-of-its-words|others|run.c|s/signal(SIGPIPE, SIG_IGN);/SIG_DFL;/
 messages-cut|others|run.c|s/O_CREAT | O_APPEND/O_CREAT | O_TRUNC | O_APPEND/

@@ -29,6 +29,38 @@ for machine in $("$machines/unpack" --list); do
 	ok "table of $machine" golden "$machine"
 done
 
+# ---- lists that are none ----
+
+# whole TREE: every command that looks ends by itself: with an answer, or with one line that says why not.
+whole() {
+	local c
+	for c in topology "topology --json" states scenarios doctor status; do
+		timeout 60 "$idlectl" --sysroot "$1" $c >"$tmp/out" 2>"$tmp/err"
+		rc=$?
+		[ $rc -eq 0 ] || { is $rc 1 "exit code of $c" && is "$(wc -l <"$tmp/err")" 1 "lines on stderr"; } ||
+			{ cat "$tmp/err"; return 1; }
+	done
+}
+
+cp -r "$tmp/skx-isolated" "$tmp/lists"
+mkdir -p "$tmp/lists/sys/devices/system/node"
+for list in sys/devices/system/cpu/{present,possible,online,isolated,nohz_full} sys/devices/system/node/online \
+	$(cd "$tmp/lists" && ls proc/irq/*/{effective_affinity,smp_affinity}_list 2>/dev/null | head -n 2); do
+	for text in 0- -1 3-1 0-2147483647 99999999999999999999999 all "0-1;2" digits; do
+		cp "$tmp/lists/$list" "$tmp/list" 2>/dev/null || : >"$tmp/list"
+		printf '%s\n' "$text" >"$tmp/lists/$list"
+		[ "$text" != digits ] || printf '%0200000d\n' 1 >"$tmp/lists/$list"
+		ok "$list is \"$text\"" whole "$tmp/lists"
+		cp "$tmp/list" "$tmp/lists/$list"
+	done
+done
+ok "one that is named is named" eval 'echo 0- >"$tmp/lists/sys/devices/system/cpu/online"
+	! "$idlectl" --sysroot "$tmp/lists" topology 2>"$tmp/err" && has "$tmp/err" "cpu/online: not a list"'
+rm "$tmp/lists/sys/devices/system/cpu/isolated"
+cp "$tmp/skx-isolated/sys/devices/system/cpu/online" "$tmp/lists/sys/devices/system/cpu/online"
+mkfifo "$tmp/lists/sys/devices/system/cpu/isolated"
+ok "a pipe to which nobody writes" whole "$tmp/lists"
+
 # ---- JSON ----
 
 # json WANTED MACHINE FILTER [OPTION...]
