@@ -207,3 +207,129 @@ stats_trimmed_interval(double *x, size_t n, double level)
 				stats_sd(x, n) * sqrt((double)n) / (double)kept;
 	return interval;
 }
+
+struct stats_interval
+stats_welch(const double *a, size_t na, const double *b, size_t nb, double level, double *df)
+{
+	struct stats_interval d = { .n = na < nb ? na : nb,
+		.mean = stats_mean(b, nb) - stats_mean(a, na),
+		.half = INFINITY };
+	double va, vb, sum;
+
+	*df = NAN;
+	if (d.n < 2)
+		return d;
+	va = pow(stats_sd(a, na), 2) / (double)na;
+	vb = pow(stats_sd(b, nb), 2) / (double)nb;
+	sum = va + vb;
+	d.half = 0;
+	if (sum > 0) {
+		/* 1 at least, but for rounding. */
+		*df = fmax(1,
+				sum * sum /
+						(va * va / (double)(na - 1) +
+								vb * vb / (double)(nb - 1)));
+		d.half = stats_t_quantile(0.5 + level / 2, *df) * sqrt(sum);
+	}
+	return d;
+}
+
+double
+stats_sign_test(const double *x, size_t n)
+{
+	size_t above = 0, below = 0, fewer;
+	double term, sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		above += x[i] > 0;
+		below += x[i] < 0;
+	}
+	n = above + below;
+	fewer = above < below ? above : below;
+	/* C(n, k) / 2^n for k = 0 .. fewer, by logarithms: 2^-n alone is 0 from n = 1075. */
+	for (size_t k = 0; k <= fewer; k++) {
+		term = lgamma((double)n + 1) - lgamma((double)k + 1) - lgamma((double)(n - k) + 1);
+		sum += exp(term - (double)n * M_LN2);
+	}
+	/* Both tails hold the middle where there is one. */
+	return fmin(1, 2 * sum);
+}
+
+uint64_t
+stats_random(uint64_t *state, uint64_t bound)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+	z ^= z >> 31;
+	return (uint64_t)(((unsigned __int128)z * bound) >> 64);
+}
+
+/* A quantile of sorted values, between two of them by their distance (type 7 of Hyndman and Fan 1996). */
+static double
+sorted_quantile(const double *sorted, size_t n, double p)
+{
+	double at = p * (double)(n - 1), below = floor(at);
+	size_t i = (size_t)below;
+
+	/* Equal ones may be infinite. */
+	if (i + 1 >= n || sorted[i + 1] == sorted[i])
+		return sorted[i];
+	return sorted[i] + (at - below) * (sorted[i + 1] - sorted[i]);
+}
+
+/* The t of one resample about the mean of the sample. */
+static double
+resampled_t(const double *x, size_t n, double mean, uint64_t *state)
+{
+	double sum = 0, squares = 0, variance;
+
+	/* About the mean, so that the one-pass formula loses nothing. */
+	for (size_t i = 0; i < n; i++) {
+		double d = x[stats_random(state, n)] - mean;
+
+		sum += d;
+		squares += d * d;
+	}
+	variance = (squares - sum * sum / (double)n) / (double)(n - 1);
+	/* All of one value: as far out as can be, or just the mean. */
+	if (variance <= 0)
+		return sum == 0 ? 0 : copysign(INFINITY, sum);
+	return sum / sqrt(variance * (double)n);
+}
+
+struct stats_range
+stats_bootstrap_t(const double *x, size_t n, double level, unsigned int resamples, uint64_t seed)
+{
+	double mean = stats_mean(x, n), error = stats_sd(x, n) / sqrt((double)n);
+	struct stats_range range = { mean, mean };
+	double *t;
+
+	if (n >= 2 && error == 0)
+		return range;
+	range.low = range.high = NAN;
+	t = n < 2 || resamples == 0 ? NULL : malloc(resamples * sizeof(*t));
+	if (t == NULL)
+		return range;
+	for (unsigned int i = 0; i < resamples; i++)
+		t[i] = resampled_t(x, n, mean, &seed);
+	qsort(t, resamples, sizeof(*t), compare_doubles);
+	/* A high t says that the mean of a resample is too high: the ends change sides. */
+	range.low = mean - error * sorted_quantile(t, resamples, 0.5 + level / 2);
+	range.high = mean - error * sorted_quantile(t, resamples, 0.5 - level / 2);
+	free(t);
+	return range;
+}
+
+double
+stats_slope(const double *x, const double *y, size_t n)
+{
+	double mean_x = stats_mean(x, n), mean_y = stats_mean(y, n), xy = 0, xx = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		xy += (x[i] - mean_x) * (y[i] - mean_y);
+		xx += (x[i] - mean_x) * (x[i] - mean_x);
+	}
+	return xx > 0 ? xy / xx : NAN;
+}

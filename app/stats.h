@@ -6,6 +6,7 @@
  * Statistics over arrays of doubles; knows nothing else.
  */
 #include <stddef.h>
+#include <stdint.h>
 
 /* Arithmetic mean of n >= 1 values; NAN for n = 0. */
 double stats_mean(const double *x, size_t n);
@@ -38,5 +39,43 @@ struct stats_interval stats_t_interval(const double *x, size_t n, double level);
  * McLaughlin 1963; the share kept is (n - 2g) / n as it is, not 0.6). Sorts and changes x.
  */
 struct stats_interval stats_trimmed_interval(double *x, size_t n, double level);
+
+/*
+ * The difference of the means of two independent samples, b less a, with its two-sided interval at the
+ * given level: Welch's, whose degrees of freedom (Welch 1947, Satterthwaite 1946) go to *df. n is the
+ * smaller one's. INFINITY for half, NAN for *df, where either has fewer than 2 values; where neither
+ * varies, half is 0 and *df NAN.
+ */
+struct stats_interval stats_welch(
+		const double *a, size_t na, const double *b, size_t nb, double level, double *df);
+
+/*
+ * Two-sided p value of the sign test: that as many or more of n values lie on one side of 0, were
+ * either side as likely. Zeros are left out; 1 where nothing is left. Exact up to 2000 values: the
+ * binomial sum.
+ */
+double stats_sign_test(const double *x, size_t n);
+
+struct stats_range {
+	double low, high;
+};
+
+/*
+ * Two-sided interval of the mean at the given level by the studentised bootstrap (Efron 1979; Davison
+ * and Hinkley, Bootstrap Methods and their Application, 1997, section 5.2): quantiles of the t of so many
+ * resamples, which seed draws. NAN for n < 2 or without memory; where the values do not vary both ends
+ * are the mean.
+ */
+struct stats_range stats_bootstrap_t(
+		const double *x, size_t n, double level, unsigned int resamples, uint64_t seed);
+
+/* Least-squares slope of y over x; NAN where x does not vary. */
+double stats_slope(const double *x, const double *y, size_t n);
+
+/*
+ * The next number of a generator that seeds itself from any *state (splitmix64; Steele, Lea and Flood,
+ * OOPSLA 2014), uniform below bound >= 1 but for a bias below bound / 2^64.
+ */
+uint64_t stats_random(uint64_t *state, uint64_t bound);
 
 #endif

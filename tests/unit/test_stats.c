@@ -2,6 +2,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -271,6 +272,167 @@ t_interval_covers_the_mean(void **state)
 	assert_true(fabs(covered / (double)runs - 0.95) < 4 * sqrt(0.95 * 0.05 / runs));
 }
 
+/* ---- comparisons ---- */
+
+#define SAMPLE_MAX 40
+
+/*
+ * Pairs of samples, of 1 to 40 values, equal values among them, and what scipy says of them: interval and
+ * degrees of freedom of Welch's test, sign test and slope of the second sample; and the studentised
+ * bootstrap of the second by numpy, whose resamples are others than ours.
+ */
+static const char comparisons[] =
+		"/usr/bin/python3 -c '"
+		"import numpy as np\n"
+		"from scipy import stats\n"
+		"r = np.random.default_rng(5)\n"
+		"for i in range(400):\n"
+		"    na, nb = (int(r.integers(1, 4)) if i % 4 == 0 else int(r.integers(2, 41)) for _ in 2 * [0])\n"
+		"    scale = 10.0 ** r.uniform(-6, 6)\n"
+		"    a, b = r.normal(3, 1, na) * scale, r.standard_t(4, nb) * scale\n"
+		"    if i % 10 == 1: a[:] = a[0]; b[:] = b[0]\n"
+		"    if i % 10 == 2: b = np.round(b / scale) * scale\n"
+		"    half, df = np.inf, np.nan\n"
+		"    if na > 1 and nb > 1:\n"
+		"        va, vb = a.var(ddof=1) / na, b.var(ddof=1) / nb\n"
+		"        half = 0.0\n"
+		"        if np.ptp(a) + np.ptp(b) > 0:\n"
+		"            df = (va + vb) ** 2 / (va ** 2 / (na - 1) + vb ** 2 / (nb - 1))\n"
+		"            t, p = stats.ttest_ind(b, a, equal_var=False)\n"
+		"            assert abs(p - 2 * stats.t.sf(abs(t), df)) < 1e-9\n"
+		"            half = abs((b.mean() - a.mean()) / t) * stats.t.ppf(0.975, df)\n"
+		"    up, down = int((b > 0).sum()), int((b < 0).sum())\n"
+		"    sign = stats.binomtest(up, up + down).pvalue if up + down else 1.0\n"
+		"    x = np.arange(nb) * 0.5\n"
+		"    slope = stats.linregress(x, b).slope if nb > 1 else np.nan\n"
+		"    low = high = np.nan\n"
+		"    if i % 20 == 3 and nb >= 20:\n"
+		"        draws = b[r.integers(0, nb, (100000, nb))]\n"
+		"        t = (draws.mean(1) - b.mean()) / draws.std(1, ddof=1) * nb ** 0.5\n"
+		"        se = b.std(ddof=1) / nb ** 0.5\n"
+		"        low, high = b.mean() - se * np.quantile(t, [0.975, 0.025])\n"
+		"    print(na, nb, *map(repr, map(float, [half, df, sign, slope, low, high, *a, *b])))\n"
+		"' 2>/dev/null";
+
+static bool
+read_doubles(FILE *in, double *x, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (fscanf(in, "%lf", &x[i]) != 1)
+			return false;
+	return true;
+}
+
+/* Both unknown, both infinite, or equal within the bound. */
+static void
+assert_same(double got, double wanted, double bound)
+{
+	if (isnan(wanted) || isinf(wanted))
+		assert_true(isnan(got) == isnan(wanted) && isinf(got) == isinf(wanted));
+	else if (fabs(got - wanted) > 1e-300)
+		assert_close(got, wanted, bound);
+}
+
+static void
+comparisons_are_those_of_scipy(void **state)
+{
+	FILE *in = popen(comparisons, "r");
+	unsigned int n = 0, bootstraps = 0;
+	int na, nb;
+
+	(void)state;
+	assert_non_null(in);
+	while (fscanf(in, "%d %d", &na, &nb) == 2) {
+		/* half, df, sign, slope, low, high */
+		double wanted[6], a[SAMPLE_MAX], b[SAMPLE_MAX], x[SAMPLE_MAX], df;
+		struct stats_interval welch;
+		struct stats_range range;
+
+		assert_true(read_doubles(in, wanted, 6) && read_doubles(in, a, (size_t)na) &&
+				read_doubles(in, b, (size_t)nb));
+		for (int i = 0; i < nb; i++)
+			x[i] = 0.5 * i;
+		welch = stats_welch(a, (size_t)na, b, (size_t)nb, 0.95, &df);
+		assert_int_equal(welch.n, na < nb ? na : nb);
+		assert_same(welch.half, wanted[0], 1e-7);
+		assert_same(df, wanted[1], 1e-9);
+		assert_close(stats_sign_test(b, (size_t)nb), wanted[2], 1e-9);
+		/* Of equal values rounding leaves scipy a slope. */
+		if (fabs(wanted[3]) > 1e-12 * fabs(b[0]) || isnan(wanted[3]))
+			assert_same(stats_slope(x, b, (size_t)nb), wanted[3], 1e-9);
+		if (!isnan(wanted[4])) {
+			range = stats_bootstrap_t(b, (size_t)nb, 0.95, 10000, n);
+			/* Two sets of resamples differ by a few percent of the width. */
+			assert_true(fabs(range.low - wanted[4]) < 0.1 * (wanted[5] - wanted[4]));
+			assert_true(fabs(range.high - wanted[5]) < 0.1 * (wanted[5] - wanted[4]));
+			bootstraps++;
+		}
+		n++;
+	}
+	pclose(in);
+	if (n == 0)
+		skip(); /* no scipy here */
+	assert_int_equal(n, 400);
+	assert_true(bootstraps >= 5);
+}
+
+static void
+welch_has_the_sign_of_b_less_a(void **state)
+{
+	static const double a[] = { 1, 2, 3 }, b[] = { 11, 12, 13 }, same[] = { 4, 4 };
+	double df;
+
+	(void)state;
+	assert_true(stats_welch(a, 3, b, 3, 0.95, &df).mean == 10);
+	assert_close(df, 4, 1e-12);
+	assert_true(stats_welch(same, 2, same, 2, 0.95, &df).half == 0 && isnan(df));
+	assert_true(isinf(stats_welch(a, 3, b, 1, 0.95, &df).half));
+}
+
+static void
+bootstrap_of_few_and_of_equal_values(void **state)
+{
+	static const double x[] = { 1, 2 }, same[] = { 7, 7, 7 };
+	struct stats_range r = stats_bootstrap_t(x, 1, 0.95, 100, 1);
+
+	(void)state;
+	assert_true(isnan(r.low) && isnan(r.high));
+	r = stats_bootstrap_t(same, 3, 0.95, 100, 1);
+	assert_true(r.low == 7 && r.high == 7);
+	/* Half of the resamples of two values do not vary: nothing is excluded. */
+	r = stats_bootstrap_t(x, 2, 0.95, 1000, 1);
+	assert_true(isinf(r.low) && r.low < 0 && isinf(r.high) && r.high > 0);
+}
+
+static void
+bootstrap_is_the_same_by_the_same_seed(void **state)
+{
+	static const double x[] = { 3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4 };
+	struct stats_range a = stats_bootstrap_t(x, COUNT_OF(x), 0.95, 1000, 1);
+	struct stats_range b = stats_bootstrap_t(x, COUNT_OF(x), 0.95, 1000, 1);
+	struct stats_range c = stats_bootstrap_t(x, COUNT_OF(x), 0.95, 1000, 2);
+
+	(void)state;
+	assert_true(a.low == b.low && a.high == b.high && a.low != c.low);
+}
+
+static void
+random_numbers_are_even(void **state)
+{
+	unsigned int counts[7] = { 0 };
+	uint64_t seed = 1;
+
+	(void)state;
+	for (unsigned int i = 0; i < 70000; i++)
+		counts[stats_random(&seed, 7)]++;
+	/* five standard deviations of a binomial */
+	for (unsigned int i = 0; i < 7; i++)
+		assert_true(fabs(counts[i] - 10000.0) < 5 * sqrt(70000.0 * 6 / 49));
+	/* Steele, Lea and Flood's generator from 0, its first number. */
+	seed = 0;
+	assert_true(stats_random(&seed, UINT64_MAX) == 0xe220a8397b1dcdae);
+}
+
 int
 main(void)
 {
@@ -287,6 +449,11 @@ main(void)
 		cmocka_unit_test(t_interval_of_too_few_is_infinite),
 		cmocka_unit_test(trimmed_interval_is_that_of_scipy),
 		cmocka_unit_test(t_interval_covers_the_mean),
+		cmocka_unit_test(comparisons_are_those_of_scipy),
+		cmocka_unit_test(welch_has_the_sign_of_b_less_a),
+		cmocka_unit_test(bootstrap_of_few_and_of_equal_values),
+		cmocka_unit_test(bootstrap_is_the_same_by_the_same_seed),
+		cmocka_unit_test(random_numbers_are_even),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
