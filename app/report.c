@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sibfwd-report: reads result directories, on any machine and without EAL. */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -8,19 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "compare.h"
 #include "csv.h"
 #include "result.h"
+#include "sysroot.h"
 
 #define IDENTITY_BOUND 1e-3 /* of tsc_hz; docs/results.md */
 #define ROUNDING 1e-9 /* what figures computed twice may differ by, relatively */
 
-/* ---- show and csv ---- */
+enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_MARKDOWN };
 
 struct request {
-	const char *dir;
-	bool json;
+	const char *operands[2]; /* DIR, or BASE and NEW */
+	enum format format;
+	double margin; /* percent */
+	const char *junit; /* file, or NULL */
 };
+
+/* ---- show and csv ---- */
 
 static int
 no_memory(struct err *err)
@@ -29,12 +37,15 @@ no_memory(struct err *err)
 }
 
 static int
-show_json(const struct result_set *set, struct err *err)
+show_json(const struct result_set *set, const struct comparisons *clean,
+		const struct comparisons *with_tainted, double margin, struct err *err)
 {
 	json_t *windows = result_windows_json(set->windows, set->nb_windows);
 	json_t *estimates = result_estimates_json(set->windows, set->nb_windows);
-	json_t *all = json_pack("{s:i, s:b, s:o, s:o}", "schema", RESULT_SCHEMA, "cut_short",
-			set->cut_short, "windows", windows, "estimates", estimates);
+	json_t *all = json_pack("{s:i, s:b, s:o, s:o, s:f, s:o, s:o}", "schema", RESULT_SCHEMA,
+			"cut_short", set->cut_short, "windows", windows, "estimates", estimates,
+			"margin_percent", margin, "comparisons", comparisons_json(clean, margin),
+			"comparisons_with_tainted", comparisons_json(with_tainted, margin));
 
 	if (all == NULL)
 		return no_memory(err);
@@ -45,14 +56,48 @@ show_json(const struct result_set *set, struct err *err)
 	return 0;
 }
 
+static bool
+has_tainted(const struct result_set *set)
+{
+	for (size_t i = 0; i < set->nb_windows; i++)
+		if (set->windows[i].tainted == 1 && set->windows[i].warmup == 0)
+			return true;
+	return false;
+}
+
+static int
+show_table(const struct result_set *set, const struct comparisons *clean,
+		const struct comparisons *with_tainted, double margin, struct err *err)
+{
+	if (result_print_table(stdout, set->windows, set->nb_windows) != 0)
+		return ferror(stdout) == 0 ? no_memory(err) : 0;
+	if (clean->nb > 0)
+		putchar('\n');
+	comparisons_print(stdout, clean, margin);
+	if (clean->nb > 0 && has_tainted(set)) {
+		printf("\nwith tainted windows:\n");
+		comparisons_print(stdout, with_tainted, margin);
+	}
+	return 0;
+}
+
 static int
 show(const struct result_set *set, const struct request *request, struct err *err)
 {
-	if (request->json)
-		return show_json(set, err);
-	if (result_print_table(stdout, set->windows, set->nb_windows) != 0 && ferror(stdout) == 0)
-		return no_memory(err);
-	return 0;
+	struct comparisons clean = { 0 }, with_tainted = { 0 };
+	int rc = compare_arms(&clean, set->windows, set->nb_windows, false);
+
+	if (rc == 0)
+		rc = compare_arms(&with_tainted, set->windows, set->nb_windows, true);
+	if (rc != 0)
+		rc = no_memory(err);
+	else if (request->format == FORMAT_JSON)
+		rc = show_json(set, &clean, &with_tainted, request->margin, err);
+	else
+		rc = show_table(set, &clean, &with_tainted, request->margin, err);
+	comparisons_free(&clean);
+	comparisons_free(&with_tainted);
+	return rc;
 }
 
 static int
@@ -459,27 +504,336 @@ check(const struct result_set *set, const struct request *request, struct err *e
 	return rc;
 }
 
+/* ---- compare ---- */
+
+static int
+read_set(struct result_set *set, const char *dir, struct err *err)
+{
+	int rc = result_read(set, dir, err);
+
+	if (rc == 0 && set->cut_short)
+		fprintf(stderr, "sibfwd-report: %s: windows.csv ends within a row, left out\n",
+				csv_visible(strdupa(dir)));
+	return rc;
+}
+
+/* A side as given: a directory, or several joined by commas. */
+static int
+read_side(struct side *side, const char *operand, struct err *err)
+{
+	char *names = strdup(operand), *rest = names, *name;
+	struct result_set *runs = names == NULL ? NULL : calloc(strlen(names) + 1, sizeof(*runs));
+	bool whole = access(operand, F_OK) == 0;
+	int rc = 0;
+
+	*side = (struct side){ 0, runs };
+	if (runs == NULL)
+		rc = no_memory(err);
+	while (rc == 0 && (name = whole ? rest : strsep(&rest, ",")) != NULL) {
+		rc = read_set(&runs[side->nb++], name, err);
+		if (rc == 0 && runs[side->nb - 1].nb_windows == 0)
+			rc = err_set(err, EXIT_FAILED, "%s: no windows", name);
+		if (whole)
+			break;
+	}
+	free(names);
+	return rc;
+}
+
+static void
+free_side(struct side *side)
+{
+	for (size_t i = 0; i < side->nb; i++)
+		result_free((struct result_set *)(uintptr_t)&side->runs[i]);
+	free((struct result_set *)(uintptr_t)side->runs);
+}
+
+/* Leaves of environment.json that differ in every two runs and say nothing. */
+static bool
+is_noise(const char *name)
+{
+	return strcmp(name, "load_average") == 0 || strcmp(name, "mac") == 0;
+}
+
+static void find_differences(json_t *list, const char *path, const json_t *a, const json_t *b);
+
+/* The members of a, which b may lack; and those that only a has. */
+static void
+differ_in_members(json_t *list, const char *path, const json_t *a, const json_t *b, bool only_a)
+{
+	const json_t *value;
+	const char *name;
+
+	json_object_foreach ((json_t *)(uintptr_t)a, name, value) {
+		const json_t *other = json_object_get(b, name);
+		char *below = sys_format("%s%s%s", path, *path != '\0' ? "." : "", name);
+
+		if (!is_noise(name) && !only_a)
+			find_differences(list, below, value, other);
+		else if (!is_noise(name) && other == NULL)
+			find_differences(list, below, other, value);
+		free(below);
+	}
+}
+
+/* Collect what differs, as {path, base, new}. */
+static void
+find_differences(json_t *list, const char *path, const json_t *a, const json_t *b)
+{
+	if (json_is_object(a) && json_is_object(b)) {
+		differ_in_members(list, path, a, b, false);
+		differ_in_members(list, path, b, a, true);
+	} else if (json_is_array(a) && json_is_array(b) &&
+			json_array_size(a) == json_array_size(b)) {
+		for (size_t i = 0; i < json_array_size(a); i++) {
+			char *below = sys_format("%s[%zu]", path, i);
+
+			find_differences(list, below, json_array_get(a, i), json_array_get(b, i));
+			free(below);
+		}
+	} else if (a == NULL || b == NULL || !json_equal(a, b)) {
+		json_array_append_new(list,
+				json_pack("{s:s, s:O?, s:O?}", "path", path, "base", a, "new", b));
+	}
+}
+
+/* What differs between the environments of two sides, by their first runs. */
+static json_t *
+differences(const struct side *base, const struct side *new)
+{
+	const json_t *a = json_object_get(base->runs[0].environment, "before");
+	const json_t *b = json_object_get(new->runs[0].environment, "before");
+	json_t *list = json_array();
+
+	if (a != NULL && b != NULL)
+		find_differences(list, "", a, b);
+	return list;
+}
+
+/* A value on a line, to be freed; "none" where there is none. */
+static char *
+value_text(const json_t *value)
+{
+	char *text = value == NULL || json_is_null(value)
+			? NULL
+			: json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+
+	return text != NULL ? text : sys_format("none");
+}
+
+static void
+print_differences(const json_t *list)
+{
+	const json_t *d;
+	size_t i;
+
+	json_array_foreach (list, i, d) {
+		char *a = value_text(json_object_get(d, "base"));
+		char *b = value_text(json_object_get(d, "new"));
+		char *line = sys_format("%s: %s -> %s",
+				json_string_value(json_object_get(d, "path")), a, b);
+
+		printf("%s  %s\n", i == 0 ? "\nwhat differs in the environment\n" : "",
+				csv_visible(line));
+		free(a);
+		free(b);
+		free(line);
+	}
+}
+
+/* What a person has to know of a comparison between runs beside its figures. */
+static const char *
+caveat(const struct side *base, const struct side *new)
+{
+	if (base->nb > 1 || new->nb > 1)
+		return "The unit is the run.";
+	return "One run a side: what differs from boot to boot, or between builds, is not in the interval.";
+}
+
+static void
+print_markdown(const struct comparisons *all, double margin)
+{
+	printf("| scenario | n | base pps | new pps | change %% | 95 %% interval | verdict |\n"
+	       "| --- | --- | --- | --- | --- | --- | --- |\n");
+	for (size_t i = 0; i < all->nb; i++) {
+		const struct comparison *c = &all->at[i];
+		struct effect e = effect_of(&c->d);
+
+		printf("| %s | %zu, %zu | %.6g | %.6g | %+.2f | %s | %s |\n",
+				csv_visible(strdupa(c->other)), c->n_base, c->n_other, c->pps_base,
+				c->pps_other, e.change, effect_interval(&e).text,
+				verdict_word(comparison_verdict(c, margin)));
+	}
+	printf("\nMargin %g %%.\n", margin);
+}
+
+static void
+print_xml(FILE *out, const char *text)
+{
+	static const char special[] = "&<>\"'";
+	static const char *const names[] = { "&amp;", "&lt;", "&gt;", "&quot;", "&apos;" };
+
+	for (; *text != '\0'; text++) {
+		const char *at = strchr(special, *text);
+
+		if (at != NULL)
+			fputs(names[at - special], out);
+		else if (isprint((unsigned char)*text))
+			fputc(*text, out);
+		else
+			fputc('?', out);
+	}
+}
+
+/* A test case a scenario: a regression is a failure, inconclusive an error. */
+static int
+write_junit(const char *path, const struct comparisons *all, double margin, struct err *err)
+{
+	static const char *const elements[] = {
+		[VERDICT_REGRESSION] = "failure", [VERDICT_INCONCLUSIVE] = "error"
+	};
+	unsigned int counts[VERDICT_INCONCLUSIVE + 1] = { 0 };
+	FILE *out = fopen(path, "w");
+
+	if (out == NULL)
+		return err_set(err, EXIT_FAILED, "--junit %s: %s", path, strerror(errno));
+	for (size_t i = 0; i < all->nb; i++)
+		counts[comparison_verdict(&all->at[i], margin)]++;
+	fprintf(out,
+			"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+			"<testsuite name=\"sibfwd-report compare\" tests=\"%zu\" failures=\"%u\" errors=\"%u\">\n",
+			all->nb, counts[VERDICT_REGRESSION], counts[VERDICT_INCONCLUSIVE]);
+	for (size_t i = 0; i < all->nb; i++) {
+		const struct comparison *c = &all->at[i];
+		enum verdict v = comparison_verdict(c, margin);
+		struct effect e = effect_of(&c->d);
+		const char *element = v <= VERDICT_IMPROVEMENT ? "system-out" : elements[v];
+
+		fprintf(out, "  <testcase classname=\"sibfwd\" name=\"");
+		print_xml(out, c->other);
+		fprintf(out, "\"><%s%s%s>%s: %+.2f %% %s, margin %g %%</%s></testcase>\n", element,
+				v <= VERDICT_IMPROVEMENT ? "" : " message=\"",
+				v <= VERDICT_IMPROVEMENT		  ? ""
+						: v == VERDICT_REGRESSION ? "regression\""
+									  : "inconclusive\"",
+				verdict_word(v), e.change, effect_interval(&e).text, margin,
+				element);
+	}
+	fprintf(out, "</testsuite>\n");
+	if (ferror(out) != 0 || fclose(out) != 0)
+		return err_set(err, EXIT_FAILED, "--junit %s: %s", path, strerror(errno));
+	return 0;
+}
+
+static int
+tell(const struct comparisons *all, const struct side *base, const struct side *new,
+		const struct request *request, struct err *err)
+{
+	json_t *differ = differences(base, new);
+	json_t *json;
+
+	if (request->format == FORMAT_JSON) {
+		json = json_pack("{s:i, s:f, s:o, s:s, s:s, s:O}", "schema", RESULT_SCHEMA,
+				"margin_percent", request->margin, "comparisons",
+				comparisons_json(all, request->margin), "verdict",
+				verdict_word(comparisons_verdict(all, request->margin)), "caveat",
+				caveat(base, new), "environment_differs", differ);
+		if (json_dumpf(json, stdout, JSON_INDENT(2)) == 0)
+			putchar('\n');
+		json_decref(json);
+	} else if (request->format == FORMAT_MARKDOWN) {
+		print_markdown(all, request->margin);
+		printf("%s\n", caveat(base, new));
+	} else {
+		comparisons_print(stdout, all, request->margin);
+		printf("%s\n", caveat(base, new));
+		print_differences(differ);
+	}
+	json_decref(differ);
+	return request->junit == NULL ? 0 : write_junit(request->junit, all, request->margin, err);
+}
+
+/* The noise floor that null tests of either side have shown, in percent; NAN where there are none. */
+static int
+find_floor(double *floor, const struct side *side, struct err *err)
+{
+	for (size_t i = 0; i < side->nb; i++) {
+		struct comparisons arms;
+
+		if (compare_arms(&arms, side->runs[i].windows, side->runs[i].nb_windows, false) !=
+				0) {
+			comparisons_free(&arms);
+			return no_memory(err);
+		}
+		*floor = fmax(*floor, comparisons_floor(&arms));
+		comparisons_free(&arms);
+	}
+	return 0;
+}
+
+static int
+compare(const struct result_set *set, const struct request *request, struct err *err)
+{
+	struct side base = { 0 }, new = { 0 };
+	struct comparisons all = { 0 };
+	double floor = NAN;
+	int rc = read_side(&base, request->operands[0], err);
+
+	(void)set;
+	if (rc == 0)
+		rc = read_side(&new, request->operands[1], err);
+	if (rc == 0)
+		rc = find_floor(&floor, &base, err) != 0 || find_floor(&floor, &new, err) != 0 ? -1
+											       : 0;
+	if (rc == 0 && request->margin < floor)
+		rc = err_set(err, EXIT_USAGE,
+				"--margin %g: below %.2f %%, the noise floor that the null test shows",
+				request->margin, floor);
+	if (rc == 0 && compare_sides(&all, &base, &new) != 0)
+		rc = no_memory(err);
+	if (rc == 0 && all.nb == 0)
+		rc = err_set(err, EXIT_FAILED, "%s and %s have no scenario in common",
+				request->operands[0], request->operands[1]);
+	if (rc == 0)
+		rc = tell(&all, &base, &new, request, err);
+	if (rc == 0)
+		rc = (int)verdict_exit(comparisons_verdict(&all, request->margin));
+	comparisons_free(&all);
+	free_side(&base);
+	free_side(&new);
+	return rc;
+}
+
 /* ---- the command line ---- */
+
+enum { OPTION_FORMAT = 256, OPTION_MARGIN, OPTION_JUNIT, OPTION_HELP, OPTION_VERSION };
+
+#define TAKES(option) (1u << ((option)-OPTION_FORMAT))
 
 static const struct command {
 	const char *name;
-	bool takes_format;
-	/* Returns 0, or -1 with err set. */
+	unsigned int nb_operands;
+	unsigned int takes;
+	bool markdown;
+	/* Of the directory where there is one operand. Returns an exit code, or -1 with err set. */
 	int (*run)(const struct result_set *set, const struct request *request, struct err *err);
 	const char *help;
 } commands[] = {
-	{ "show", true, show, "show DIR [--format table|json]   windows and estimates" },
-	{ "csv", false, csv, "csv DIR                          windows.csv, put in order" },
-	{ "check", false, check,
-			"check DIR                        columns, counts and identities" },
+	{ "show", 1, TAKES(OPTION_FORMAT) | TAKES(OPTION_MARGIN), false, show,
+			"show DIR           windows, estimates and comparisons of scenarios" },
+	{ "compare", 2, TAKES(OPTION_FORMAT) | TAKES(OPTION_MARGIN) | TAKES(OPTION_JUNIT), true,
+			compare,
+			"compare BASE NEW   NEW over BASE, scenario by scenario; the exit code is the verdict" },
+	{ "csv", 1, 0, false, csv, "csv DIR            windows.csv, put in order" },
+	{ "check", 1, 0, false, check, "check DIR          columns, counts and identities" },
 };
 
 #define NB_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-enum { OPTION_FORMAT = 256, OPTION_HELP, OPTION_VERSION };
-
 static const struct option long_options[] = {
 	{ "format", required_argument, NULL, OPTION_FORMAT },
+	{ "margin", required_argument, NULL, OPTION_MARGIN },
+	{ "junit", required_argument, NULL, OPTION_JUNIT },
 	{ "help", no_argument, NULL, OPTION_HELP },
 	{ "version", no_argument, NULL, OPTION_VERSION },
 	{ NULL, 0, NULL, 0 },
@@ -488,13 +842,19 @@ static const struct option long_options[] = {
 static void
 print_help(void)
 {
-	printf("Usage: sibfwd-report COMMAND DIR [OPTION]\n\n"
-	       "DIR is a result directory of dpdk-sibfwd, or a windows.csv.\n\nCommands:\n");
+	printf("Usage: sibfwd-report COMMAND DIR... [OPTION]\n\n"
+	       "DIR is a result directory of dpdk-sibfwd, or a windows.csv; BASE and NEW are one each, or\n"
+	       "several runs joined by commas.\n\nCommands:\n");
 	for (size_t i = 0; i < NB_COMMANDS; i++)
 		printf("  %s\n", commands[i].help);
-	printf("\nOptions:\n  --format table|json   of show; default table\n"
-	       "  --help                this text\n  --version             version\n\n"
-	       "Exit codes: 0 done, 1 could not do it or the check found faults, 2 usage.\n");
+	printf("\nOptions:\n  --format table|json|markdown   of show and compare; markdown of compare only; default table\n"
+	       "  --margin PCT                   a change within it is none; default %g\n"
+	       "  --junit FILE                   of compare: verdicts as JUnit's XML, too\n"
+	       "  --help                         this text\n"
+	       "  --version                      version\n\n"
+	       "Exit codes: 0 done, 1 could not do it or the check found faults, 2 usage; of compare also 3\n"
+	       "regression and 5 inconclusive.\n",
+			COMPARE_MARGIN);
 }
 
 static const struct command *
@@ -518,29 +878,67 @@ option_error(int result, char *const argv[], struct err *err)
 	return err_set(err, EXIT_USAGE, "%s: unknown option", argv[optind - 1]);
 }
 
-/* What is behind the options: the command and the directory. */
 static int
-parse_operands(const struct command **command, struct request *request, const char *format,
+parse_format(struct request *request, const struct command *command, const char *format,
+		struct err *err)
+{
+	static const char *const words[] = {
+		[FORMAT_TABLE] = "table", [FORMAT_JSON] = "json", [FORMAT_MARKDOWN] = "markdown"
+	};
+
+	for (unsigned int i = 0; i <= (command->markdown ? FORMAT_MARKDOWN : FORMAT_JSON); i++)
+		if (strcmp(format, words[i]) == 0) {
+			request->format = (enum format)i;
+			return 0;
+		}
+	return err_set(err, EXIT_USAGE, "--format: %s is not table%s json%s", format,
+			command->markdown ? "," : " or", command->markdown ? " or markdown" : "");
+}
+
+static int
+parse_margin(struct request *request, const char *text, struct err *err)
+{
+	char *end;
+
+	request->margin = strtod(text, &end);
+	if (end == text || *end != '\0' || !(request->margin >= 0 && request->margin <= 100))
+		return err_set(err, EXIT_USAGE, "--margin: %s is not a percentage from 0 to 100",
+				text);
+	return 0;
+}
+
+/* What is behind the options: the command and its directories; given are the options' values. */
+static int
+parse_operands(const struct command **found, struct request *request, const char *const *given,
 		int argc, char *const argv[], struct err *err)
 {
+	const struct command *command;
+
 	if (argc == 0)
 		return err_set(err, EXIT_USAGE, "command missing; --help lists them");
-	*command = find_command(argv[0]);
-	if (*command == NULL)
+	command = *found = find_command(argv[0]);
+	if (command == NULL)
 		return err_set(err, EXIT_USAGE, "%s: unknown command", argv[0]);
-	if (argc < 2)
-		return err_set(err, EXIT_USAGE, "%s: DIR missing", argv[0]);
-	if (argc > 2)
-		return err_set(err, EXIT_USAGE, "%s: %s: one argument too many", argv[0], argv[2]);
-	request->dir = argv[1];
-	if (format == NULL)
-		return 0;
-	if (!(*command)->takes_format)
-		return err_set(err, EXIT_USAGE, "--format: not for %s", argv[0]);
-	request->json = strcmp(format, "json") == 0;
-	if (!request->json && strcmp(format, "table") != 0)
-		return err_set(err, EXIT_USAGE, "--format: %s is not table or json", format);
-	return 0;
+	if (argc < 1 + (int)command->nb_operands)
+		return err_set(err, EXIT_USAGE, "%s: %s missing", argv[0],
+				command->nb_operands == 1   ? "DIR"
+						: argc == 1 ? "BASE"
+							    : "NEW");
+	if (argc > 1 + (int)command->nb_operands)
+		return err_set(err, EXIT_USAGE, "%s: %s: one argument too many", argv[0],
+				argv[1 + command->nb_operands]);
+	for (unsigned int i = 0; i < command->nb_operands; i++)
+		request->operands[i] = argv[1 + i];
+	for (int option = OPTION_FORMAT; option < OPTION_HELP; option++)
+		if (given[option - OPTION_FORMAT] != NULL && (command->takes & TAKES(option)) == 0)
+			return err_set(err, EXIT_USAGE, "--%s: not for %s",
+					long_options[option - OPTION_FORMAT].name, argv[0]);
+	request->margin = COMPARE_MARGIN;
+	request->junit = given[OPTION_JUNIT - OPTION_FORMAT];
+	if (given[OPTION_MARGIN - OPTION_FORMAT] != NULL &&
+			parse_margin(request, given[OPTION_MARGIN - OPTION_FORMAT], err) != 0)
+		return -1;
+	return given[0] == NULL ? 0 : parse_format(request, command, given[0], err);
 }
 
 /* Returns 1 with a command to run, 0 when all is done, or -1 with err set. */
@@ -548,13 +946,15 @@ static int
 parse(const struct command **command, struct request *request, int argc, char *argv[],
 		struct err *err)
 {
-	const char *format = NULL;
+	const char *given[OPTION_HELP - OPTION_FORMAT] = { NULL };
 	int result;
 
 	while ((result = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
 		switch (result) {
 		case OPTION_FORMAT:
-			format = optarg;
+		case OPTION_MARGIN:
+		case OPTION_JUNIT:
+			given[result - OPTION_FORMAT] = optarg;
 			break;
 		case OPTION_HELP:
 			print_help();
@@ -566,7 +966,7 @@ parse(const struct command **command, struct request *request, int argc, char *a
 			return option_error(result, argv, err);
 		}
 	}
-	if (parse_operands(command, request, format, argc - optind, argv + optind, err) != 0)
+	if (parse_operands(command, request, given, argc - optind, argv + optind, err) != 0)
 		return -1;
 	return 1;
 }
@@ -581,10 +981,7 @@ run(int argc, char *argv[], struct err *err)
 
 	if (rc <= 0)
 		return rc;
-	rc = result_read(&set, request.dir, err);
-	if (rc == 0 && set.cut_short)
-		fprintf(stderr, "sibfwd-report: %s: windows.csv ends within a row, left out\n",
-				request.dir);
+	rc = command->nb_operands == 1 ? read_set(&set, request.operands[0], err) : 0;
 	if (rc == 0)
 		rc = command->run(&set, &request, err);
 	result_free(&set);
@@ -600,11 +997,11 @@ main(int argc, char *argv[])
 	/* Whoever ignores SIGPIPE hands that down; "| head" is to end this program quietly. */
 	signal(SIGPIPE, SIG_DFL);
 	rc = run(argc, argv, &err);
-	if (rc == 0 && (fflush(stdout) != 0 || ferror(stdout) != 0))
+	if (rc >= 0 && (fflush(stdout) != 0 || ferror(stdout) != 0))
 		rc = err_set(&err, EXIT_FAILED, "standard output: %s", strerror(errno));
-	if (rc != 0) {
+	if (rc < 0) {
 		fprintf(stderr, "sibfwd-report: %s\n", csv_visible(err.text));
 		return err.code;
 	}
-	return nb_violations > 0 ? EXIT_FAILED : EXIT_DONE;
+	return nb_violations > 0 ? EXIT_FAILED : rc;
 }

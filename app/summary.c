@@ -8,6 +8,7 @@
 #include "csv.h"
 #include "result.h"
 #include "stats.h"
+#include "summary.h"
 
 #define TABLE_WIDTH 100
 #define LABEL_WIDTH 12
@@ -17,31 +18,14 @@
 
 /* ---- estimates ---- */
 
-/* One window: the sum over its lcores. Also holds one lcore alone, for the table. */
-struct sum {
-	const struct result_window *first; /* of its rows, for what all have in common */
-	size_t nb_rows;
-	bool warmup;
-	bool tainted;
-	bool emulated;
-	char taint[RESULT_TEXT_MAX]; /* causes of all lcores, each once */
-	double pps; /* NAN where a row's is unknown */
-	double seconds; /* mean of the lcores */
-	double packets;
-	double ticks;
-	double polls;
-	double empty_polls;
-	double tx_dropped;
-};
-
 static double
 known(uint64_t integer)
 {
 	return integer == RESULT_UNKNOWN ? NAN : (double)integer;
 }
 
-static bool
-has_word(const char *list, const char *word, size_t len)
+bool
+summary_has_word(const char *list, const char *word, size_t len)
 {
 	while (*list != '\0') {
 		size_t n = strcspn(list, ";");
@@ -61,7 +45,7 @@ add_words(char list[RESULT_TEXT_MAX], const char *words)
 		size_t n = strcspn(words, ";");
 		size_t len = strlen(list);
 
-		if (n > 0 && !has_word(list, words, n) && len + 1 + n < RESULT_TEXT_MAX)
+		if (n > 0 && !summary_has_word(list, words, n) && len + 1 + n < RESULT_TEXT_MAX)
 			snprintf(list + len, RESULT_TEXT_MAX - len, "%s%.*s", len > 0 ? ";" : "",
 					(int)n, words);
 		words += n + (words[n] == ';');
@@ -125,9 +109,8 @@ sort_rows(const struct result_window *windows, size_t n)
 	return rows;
 }
 
-/* The windows in order as sums over their lcores, to be freed; NULL without memory. */
-static struct sum *
-sum_windows(const struct result_window *windows, size_t n, size_t *nb)
+struct sum *
+summary_windows(const struct result_window *windows, size_t n, size_t *nb)
 {
 	const struct result_window **rows = sort_rows(windows, n);
 	struct sum *sums = calloc(n + 1, sizeof(*sums));
@@ -272,7 +255,7 @@ json_t *
 result_estimates_json(const struct result_window *windows, size_t n)
 {
 	size_t nb;
-	struct sum *sums = sum_windows(windows, n, &nb);
+	struct sum *sums = summary_windows(windows, n, &nb);
 	json_t *scenarios = json_array();
 	int rc = sums == NULL ? -1 : 0;
 
@@ -447,7 +430,7 @@ static int
 print_estimates(FILE *out, const struct result_window *windows, size_t n, int width)
 {
 	size_t nb;
-	struct sum *sums = sum_windows(windows, n, &nb);
+	struct sum *sums = summary_windows(windows, n, &nb);
 	int rc = sums == NULL ? -1 : 0;
 
 	fprintf(out, "\n%-*s %-12s %6s %7s %9s %17s %9s %9s\n", width, "scenario", "windows", "n",
@@ -511,7 +494,8 @@ result_print_table(FILE *out, const struct result_window *windows, size_t n)
 	if (n == 0)
 		return fprintf(out, "no windows\n") < 0 ? -1 : 0;
 	for (size_t i = 0; i < n; i++)
-		controller |= has_word(windows[i].taint, "controller", strlen("controller"));
+		controller |= summary_has_word(
+				windows[i].taint, "controller", strlen("controller"));
 
 	print_heading(out, windows, n);
 	if (print_windows(out, windows, n, width) != 0 ||

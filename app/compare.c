@@ -1,0 +1,671 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "compare.h"
+#include "csv.h"
+#include "summary.h"
+
+#define RESAMPLES 10000
+#define SEED 1 /* the same windows give the same interval */
+#define NULL_SUFFIX "/null" /* of the second name of a null test */
+#define LINE_WIDTH 100
+
+static const struct {
+	const char *word;
+	enum exit_code exit;
+	int rank; /* the worst of several counts */
+} verdicts[] = {
+	[VERDICT_SAME] = { "same", EXIT_DONE, 0 },
+	[VERDICT_IMPROVEMENT] = { "improvement", EXIT_DONE, 1 },
+	[VERDICT_REGRESSION] = { "regression", EXIT_REGRESSION, 3 },
+	[VERDICT_INCONCLUSIVE] = { "inconclusive", EXIT_INCONCLUSIVE, 2 },
+};
+
+const char *
+verdict_word(enum verdict verdict)
+{
+	return verdicts[verdict].word;
+}
+
+enum exit_code
+verdict_exit(enum verdict verdict)
+{
+	return verdicts[verdict].exit;
+}
+
+static double
+percent(double d)
+{
+	return 100 * expm1(d);
+}
+
+struct effect
+effect_of(const struct stats_interval *d)
+{
+	struct effect e = { percent(d->mean), percent(d->mean - d->half),
+		percent(d->mean + d->half) };
+
+	/* Nothing is known of one unit, or of none. */
+	if (!isfinite(d->half))
+		e.low = e.high = NAN;
+	return e;
+}
+
+struct effect_text
+effect_interval(const struct effect *e)
+{
+	struct effect_text t = { "unknown" };
+
+	if (isfinite(e->low) && isfinite(e->high))
+		snprintf(t.text, sizeof(t.text), "[%+.2f, %+.2f]", e->low, e->high);
+	return t;
+}
+
+enum verdict
+verdict_of(const struct effect *e, double margin)
+{
+	if (e->high < -margin)
+		return VERDICT_REGRESSION;
+	if (e->low > margin)
+		return VERDICT_IMPROVEMENT;
+	return e->low >= -margin && e->high <= margin ? VERDICT_SAME : VERDICT_INCONCLUSIVE;
+}
+
+/* ---- units ---- */
+
+/* All windows of an arm in a block. */
+struct unit {
+	const char *run_id;
+	uint64_t block;
+	size_t arm;
+	double weighted, seconds; /* pps by time, and the time */
+	double packets, ticks;
+	double start; /* s since 1970, by time */
+	size_t nb_clean, nb_tainted; /* windows */
+};
+
+struct units {
+	size_t nb_arms;
+	char (*arms)[COMPARE_ARM_MAX];
+	size_t nb;
+	struct unit *at;
+};
+
+static void
+units_free(struct units *u)
+{
+	free(u->arms);
+	free(u->at);
+}
+
+static double
+utc_seconds(const char *text)
+{
+	struct tm tm = { 0 };
+	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+
+	return rest == NULL ? NAN : (double)timegm(&tm) + (*rest == '.' ? atof(rest) : 0);
+}
+
+/* Whether windows differ in their burst, so that it is a part of an arm's name. */
+static bool
+has_bursts(const struct sum *sums, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (sums[i].first->burst != sums[0].first->burst)
+			return true;
+	return false;
+}
+
+/* The arm of a window, which is added where it is new. */
+static size_t
+find_arm(struct units *u, const struct sum *sum, bool bursts)
+{
+	char name[COMPARE_ARM_MAX];
+	size_t i;
+
+	snprintf(name, sizeof(name), "%s", sum->first->scenario);
+	if (bursts)
+		snprintf(name + strlen(name), sizeof(name) - strlen(name), " burst %s",
+				result_integer(sum->first->burst).text);
+	for (i = 0; i < u->nb_arms; i++)
+		if (strcmp(u->arms[i], name) == 0)
+			return i;
+	memcpy(u->arms[u->nb_arms++], name, sizeof(name));
+	return i;
+}
+
+static struct unit *
+find_unit(struct units *u, const char *run_id, uint64_t block, size_t arm)
+{
+	/* Windows are in order: the one that is looked for is among the last ones. */
+	for (size_t i = u->nb; i-- > 0;)
+		if (u->at[i].arm == arm && u->at[i].block == block &&
+				strcmp(u->at[i].run_id, run_id) == 0)
+			return &u->at[i];
+	return NULL;
+}
+
+static void
+add_window(struct units *u, const struct sum *sum, size_t arm, bool with_tainted)
+{
+	const struct result_window *w = sum->first;
+	struct unit *unit = find_unit(u, w->run_id, w->block, arm);
+
+	if (unit == NULL) {
+		unit = &u->at[u->nb++];
+		*unit = (struct unit){ .run_id = w->run_id, .block = w->block, .arm = arm };
+	}
+	unit->nb_clean += !sum->tainted;
+	unit->nb_tainted += sum->tainted;
+	if (sum->tainted && !with_tainted)
+		return;
+	unit->weighted += sum->pps * sum->seconds;
+	unit->seconds += sum->seconds;
+	unit->packets += sum->packets;
+	unit->ticks += sum->ticks;
+	unit->start += utc_seconds(w->utc_start) * sum->seconds;
+}
+
+/* Returns 0, or -1 without memory; to be freed in both cases. */
+static int
+read_units(struct units *u, const struct result_window *windows, size_t n, bool with_tainted)
+{
+	size_t nb;
+	struct sum *sums = summary_windows(windows, n, &nb);
+	bool bursts;
+
+	memset(u, 0, sizeof(*u));
+	u->arms = calloc(nb + 1, sizeof(*u->arms));
+	u->at = calloc(nb + 1, sizeof(*u->at));
+	if (sums == NULL || u->arms == NULL || u->at == NULL) {
+		free(sums);
+		return -1;
+	}
+	bursts = has_bursts(sums, nb);
+	for (size_t i = 0; i < nb; i++) {
+		size_t arm = find_arm(u, &sums[i], bursts);
+
+		if (!sums[i].warmup && !isnan(sums[i].pps) && sums[i].pps > 0)
+			add_window(u, &sums[i], arm, with_tainted);
+	}
+	free(sums);
+	return 0;
+}
+
+static bool
+has_figure(const struct unit *u)
+{
+	return u != NULL && u->seconds > 0;
+}
+
+static double
+ln_pps(const struct unit *u)
+{
+	return log(u->weighted / u->seconds);
+}
+
+static double
+ln_cycles(const struct unit *u)
+{
+	return log(u->ticks / u->packets);
+}
+
+/* ---- arms of a run ---- */
+
+/* Arrays of what is computed with, for pairs of blocks. */
+struct pairs {
+	size_t n;
+	double *d, *cycles, *base, *other, *base_time, *other_time;
+};
+
+static int
+pairs_make(struct pairs *p, size_t n)
+{
+	double *all = calloc(6 * (n + 1), sizeof(*all));
+
+	*p = (struct pairs){ 0, all, all + n, all + 2 * n, all + 3 * n, all + 4 * n, all + 5 * n };
+	return all == NULL ? -1 : 0;
+}
+
+static void
+pairs_read(struct pairs *p, struct units *u, size_t base, size_t other)
+{
+	for (size_t i = 0; i < u->nb; i++) {
+		const struct unit *a = &u->at[i], *b;
+
+		if (a->arm != base || !has_figure(a))
+			continue;
+		b = find_unit(u, a->run_id, a->block, other);
+		if (!has_figure(b))
+			continue;
+		p->base[p->n] = ln_pps(a);
+		p->other[p->n] = ln_pps(b);
+		p->d[p->n] = ln_pps(b) - ln_pps(a);
+		p->cycles[p->n] = ln_cycles(b) - ln_cycles(a);
+		p->base_time[p->n] = a->start / a->seconds / 3600;
+		p->other_time[p->n] = b->start / b->seconds / 3600;
+		p->n++;
+	}
+}
+
+/* Percent an hour, and the hours that the units span. */
+static double
+drift(const double *hours, const double *ln, size_t n, double *span)
+{
+	double first = INFINITY, last = -INFINITY;
+
+	for (size_t i = 0; i < n; i++) {
+		first = fmin(first, hours[i]);
+		last = fmax(last, hours[i]);
+	}
+	*span = n > 0 ? last - first : NAN;
+	return n < 3 ? NAN : 100 * stats_slope(hours, ln, n);
+}
+
+static bool
+is_null(const char *base, const char *other)
+{
+	size_t len = strlen(base);
+
+	return strncmp(base, other, len) == 0 && strncmp(other + len, NULL_SUFFIX, 5) == 0;
+}
+
+static void
+fill_pairs(struct comparison *c, const struct pairs *p, size_t k)
+{
+	struct stats_interval wide;
+
+	c->n_base = c->n_other = p->n;
+	c->pps_base = exp(stats_mean(p->base, p->n));
+	c->pps_other = exp(stats_mean(p->other, p->n));
+	c->d = stats_t_interval(p->d, p->n, COMPARE_LEVEL);
+	c->df = NAN;
+	c->verdict_level = 1 - (1 - COMPARE_LEVEL) / (double)k;
+	wide = stats_t_interval(p->d, p->n, c->verdict_level);
+	c->verdict_half = wide.half;
+	c->cycles = percent(stats_mean(p->cycles, p->n));
+	c->median = percent(stats_median(p->d, p->n));
+	c->sign_p = stats_sign_test(p->d, p->n);
+	c->bootstrap = (struct stats_range){ NAN, NAN };
+	if (p->n >= COMPARE_BOOTSTRAP_MIN) {
+		c->bootstrap = stats_bootstrap_t(p->d, p->n, COMPARE_LEVEL, RESAMPLES, SEED);
+		c->bootstrap.low = percent(c->bootstrap.low);
+		c->bootstrap.high = percent(c->bootstrap.high);
+	}
+	c->drift_base = drift(p->base_time, p->base, p->n, &c->drift_span);
+	c->drift_other = drift(p->other_time, p->other, p->n, &c->drift_span);
+}
+
+/* One arm over the first. Returns 0, or -1 without memory. */
+static int
+compare_arm(struct comparison *c, struct units *u, size_t other, size_t k)
+{
+	struct pairs p;
+
+	if (pairs_make(&p, u->nb) != 0)
+		return -1;
+	pairs_read(&p, u, 0, other);
+	snprintf(c->base, sizeof(c->base), "%s", u->arms[0]);
+	snprintf(c->other, sizeof(c->other), "%s", u->arms[other]);
+	c->null_test = is_null(c->base, c->other);
+	fill_pairs(c, &p, k);
+	free(p.d);
+	return 0;
+}
+
+int
+compare_arms(struct comparisons *all, const struct result_window *windows, size_t n,
+		bool with_tainted)
+{
+	struct units units, tainted;
+	int rc = read_units(&units, windows, n, with_tainted);
+	int rc_tainted = read_units(&tainted, windows, n, true);
+	size_t k = units.nb_arms > 1 ? units.nb_arms - 1 : 0;
+
+	memset(all, 0, sizeof(*all));
+	all->at = calloc(k + 1, sizeof(*all->at));
+	if (all->at == NULL || rc_tainted != 0)
+		rc = -1;
+	for (size_t i = 1; i <= k && rc == 0; i++) {
+		struct comparison *c = &all->at[all->nb++];
+
+		c->with_tainted = with_tainted;
+		rc = compare_arm(c, &units, i, k);
+		if (rc != 0 || c->n_base > 0)
+			continue;
+		c->tainted_only = c->with_tainted = true;
+		rc = compare_arm(c, &tainted, i, k);
+	}
+	units_free(&units);
+	units_free(&tainted);
+	return rc;
+}
+
+/* ---- runs ---- */
+
+/* Values of one arm of a side: a block's or a run's each. */
+struct values {
+	size_t n;
+	double *pps, *cycles; /* logarithms */
+	bool tainted_only;
+};
+
+static int
+arm_of(const struct units *u, const char *name)
+{
+	for (size_t i = 0; i < u->nb_arms; i++)
+		if (strcmp(u->arms[i], name) == 0)
+			return (int)i;
+	return -1;
+}
+
+/* Add the blocks of an arm in one run; of several runs each is one value, the mean of its blocks. */
+static void
+add_values(struct values *v, const struct units *u, const char *name, bool of_runs)
+{
+	int arm = arm_of(u, name);
+	size_t first = v->n;
+
+	for (size_t i = 0; i < u->nb && arm >= 0; i++)
+		if (u->at[i].arm == (size_t)arm && has_figure(&u->at[i])) {
+			v->pps[v->n] = ln_pps(&u->at[i]);
+			v->cycles[v->n++] = ln_cycles(&u->at[i]);
+		}
+	if (!of_runs || v->n == first)
+		return;
+	v->pps[first] = stats_mean(v->pps + first, v->n - first);
+	v->cycles[first] = stats_mean(v->cycles + first, v->n - first);
+	v->n = first + 1;
+}
+
+static int
+read_values(struct values *v, const struct side *side, const char *name, bool of_runs,
+		bool with_tainted)
+{
+	size_t room = 1;
+	int rc = 0;
+
+	for (size_t i = 0; i < side->nb; i++)
+		room += side->runs[i].nb_windows;
+	memset(v, 0, sizeof(*v));
+	v->pps = calloc(2 * room, sizeof(*v->pps));
+	if (v->pps == NULL)
+		return -1;
+	v->cycles = v->pps + room;
+	for (size_t i = 0; i < side->nb && rc == 0; i++) {
+		struct units u;
+
+		rc = read_units(&u, side->runs[i].windows, side->runs[i].nb_windows, with_tainted);
+		if (rc == 0)
+			add_values(v, &u, name, of_runs);
+		units_free(&u);
+	}
+	if (rc != 0 || v->n > 0 || with_tainted)
+		return rc;
+	free(v->pps);
+	rc = read_values(v, side, name, of_runs, true);
+	v->tainted_only = true;
+	return rc;
+}
+
+static int
+compare_runs(struct comparison *c, const struct side *base, const struct side *new,
+		const char *name)
+{
+	bool of_runs = base->nb > 1 || new->nb > 1;
+	struct values a = { 0 }, b = { 0 };
+	int rc = read_values(&a, base, name, of_runs, false);
+
+	if (rc == 0)
+		rc = read_values(&b, new, name, of_runs, false);
+	if (rc == 0) {
+		memset(c, 0, sizeof(*c));
+		snprintf(c->base, sizeof(c->base), "%s", name);
+		snprintf(c->other, sizeof(c->other), "%s", name);
+		c->n_base = a.n;
+		c->n_other = b.n;
+		c->tainted_only = c->with_tainted = a.tainted_only || b.tainted_only;
+		c->pps_base = exp(stats_mean(a.pps, a.n));
+		c->pps_other = exp(stats_mean(b.pps, b.n));
+		c->d = stats_welch(a.pps, a.n, b.pps, b.n, COMPARE_LEVEL, &c->df);
+		c->cycles = percent(stats_mean(b.cycles, b.n) - stats_mean(a.cycles, a.n));
+		c->median = c->sign_p = c->drift_base = c->drift_other = c->drift_span = NAN;
+		c->bootstrap = (struct stats_range){ NAN, NAN };
+	}
+	free(a.pps);
+	free(b.pps);
+	return rc;
+}
+
+/* The levels of the verdicts, once their number is known. */
+static void
+widen(struct comparisons *all)
+{
+	for (size_t i = 0; i < all->nb; i++) {
+		struct comparison *c = &all->at[i];
+
+		c->verdict_level = 1 - (1 - COMPARE_LEVEL) / (double)all->nb;
+		c->verdict_half = c->d.half;
+		if (isfinite(c->df))
+			c->verdict_half *= stats_t_quantile(0.5 + c->verdict_level / 2, c->df) /
+					stats_t_quantile(0.5 + COMPARE_LEVEL / 2, c->df);
+	}
+}
+
+int
+compare_sides(struct comparisons *all, const struct side *base, const struct side *new)
+{
+	struct units u = { 0 };
+	int rc;
+
+	memset(all, 0, sizeof(*all));
+	if (base->nb == 0 || new->nb == 0)
+		return 0;
+	rc = read_units(&u, base->runs[0].windows, base->runs[0].nb_windows, true);
+	all->at = calloc(u.nb_arms + 1, sizeof(*all->at));
+	if (all->at == NULL)
+		rc = -1;
+	for (size_t i = 0; i < u.nb_arms && rc == 0; i++) {
+		rc = compare_runs(&all->at[all->nb], base, new, u.arms[i]);
+		if (rc == 0 && all->at[all->nb].n_base > 0 && all->at[all->nb].n_other > 0)
+			all->nb++;
+	}
+	widen(all);
+	units_free(&u);
+	return rc;
+}
+
+void
+comparisons_free(struct comparisons *all)
+{
+	free(all->at);
+	memset(all, 0, sizeof(*all));
+}
+
+/* ---- what follows ---- */
+
+struct effect
+comparison_effect(const struct comparison *c)
+{
+	struct stats_interval d = c->d;
+
+	d.half = c->verdict_half;
+	return effect_of(&d);
+}
+
+bool
+comparison_drifts(const struct comparison *c)
+{
+	double worst = fmax(fabs(c->drift_base), fabs(c->drift_other)) * c->drift_span;
+
+	return fabs(c->d.mean) > c->d.half && worst >= fabs(percent(c->d.mean)) / 2;
+}
+
+enum verdict
+comparison_verdict(const struct comparison *c, double margin)
+{
+	struct effect e = comparison_effect(c);
+
+	return c->tainted_only ? VERDICT_INCONCLUSIVE : verdict_of(&e, margin);
+}
+
+enum verdict
+comparisons_verdict(const struct comparisons *all, double margin)
+{
+	enum verdict worst = VERDICT_INCONCLUSIVE;
+	bool any = false;
+
+	for (size_t i = 0; i < all->nb; i++) {
+		enum verdict v = comparison_verdict(&all->at[i], margin);
+
+		if (all->at[i].null_test)
+			continue;
+		if (!any || verdicts[v].rank > verdicts[worst].rank)
+			worst = v;
+		any = true;
+	}
+	return worst;
+}
+
+double
+comparisons_floor(const struct comparisons *all)
+{
+	double floor = NAN;
+
+	for (size_t i = 0; i < all->nb; i++)
+		if (all->at[i].null_test)
+			floor = fmax(floor, percent(all->at[i].d.half));
+	return floor;
+}
+
+/* ---- told ---- */
+
+static json_t *
+range_json(double low, double high)
+{
+	return json_pack("[o, o]", result_number_json(low), result_number_json(high));
+}
+
+static json_t *
+comparison_json(const struct comparison *c, double margin)
+{
+	struct effect e = effect_of(&c->d), wide = comparison_effect(c);
+	json_t *json = json_pack(
+			"{s:o, s:o, s:I, s:I, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o}",
+			"base", result_text_json(c->base), "other", result_text_json(c->other),
+			"n_base", (json_int_t)c->n_base, "n_other", (json_int_t)c->n_other,
+			"with_tainted", c->with_tainted, "tainted_only", c->tainted_only,
+			"pps_base", result_number_json(c->pps_base), "pps_other",
+			result_number_json(c->pps_other), "change_percent",
+			result_number_json(e.change), "interval_percent", range_json(e.low, e.high),
+			"cycles_change_percent", result_number_json(c->cycles), "verdict_level",
+			c->verdict_level, "verdict_interval_percent",
+			range_json(wide.low, wide.high), "welch_df", result_number_json(c->df));
+
+	if (!c->null_test)
+		json_object_set_new(json, "verdict",
+				json_string(verdict_word(comparison_verdict(c, margin))));
+	json_object_set_new(json, "null_test", json_boolean(c->null_test));
+	json_object_set_new(json, "median_percent", result_number_json(c->median));
+	json_object_set_new(json, "sign_test_p", result_number_json(c->sign_p));
+	json_object_set_new(json, "bootstrap_interval_percent",
+			range_json(c->bootstrap.low, c->bootstrap.high));
+	json_object_set_new(
+			json, "drift_percent_per_hour", range_json(c->drift_base, c->drift_other));
+	json_object_set_new(json, "drift_warning", json_boolean(comparison_drifts(c)));
+	return json;
+}
+
+json_t *
+comparisons_json(const struct comparisons *all, double margin)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < all->nb; i++)
+		json_array_append_new(array, comparison_json(&all->at[i], margin));
+	return array;
+}
+
+/* "+1.23", or "-" where it is unknown; two decimals, as no run here tells more. */
+static const char *
+signed_figure(char text[24], double value)
+{
+	snprintf(text, 24, isfinite(value) ? "%+.2f" : "-", value);
+	return text;
+}
+
+static void
+print_name(FILE *out, const struct comparison *c)
+{
+	char name[2 * COMPARE_ARM_MAX + 8];
+
+	if (strcmp(c->base, c->other) == 0)
+		snprintf(name, sizeof(name), "%s", c->base);
+	else
+		snprintf(name, sizeof(name), "%s over %s", c->other, c->base);
+	csv_visible(name);
+	if (strlen(name) <= 28)
+		fprintf(out, "%-28s", name);
+	else
+		fprintf(out, "%.*s\n%28s", LINE_WIDTH, name, "");
+}
+
+static void
+print_comparison(FILE *out, const struct comparison *c, double margin)
+{
+	struct effect e = effect_of(&c->d);
+	char change[24], cycles[24], n[48], p[24] = "-";
+
+	if (c->n_base == c->n_other)
+		snprintf(n, sizeof(n), "%zu", c->n_base);
+	else
+		snprintf(n, sizeof(n), "%zu, %zu", c->n_base, c->n_other);
+	if (isfinite(c->sign_p))
+		snprintf(p, sizeof(p), "%.4f", c->sign_p);
+	print_name(out, c);
+	fprintf(out, " %7s %9s %20s %9s %7s  %s\n", n, signed_figure(change, e.change),
+			effect_interval(&e).text, signed_figure(cycles, c->cycles), p,
+			c->null_test ? "null test" : verdict_word(comparison_verdict(c, margin)));
+}
+
+static void
+print_remarks(FILE *out, const struct comparison *c)
+{
+	char low[24], high[24];
+
+	if (isfinite(c->bootstrap.low))
+		fprintf(out, "%.40s: studentised bootstrap [%s, %s] %%, of %d resamples\n",
+				c->other, signed_figure(low, c->bootstrap.low),
+				signed_figure(high, c->bootstrap.high), RESAMPLES);
+	if (c->tainted_only)
+		fprintf(out, "%.40s: tainted only: no verdict\n", c->other);
+	if (c->n_base < 2 || c->n_other < 2)
+		fprintf(out, "%.40s: one unit has no interval: more blocks, or more runs, are needed\n",
+				c->other);
+	if (comparison_drifts(c))
+		fprintf(out, "%.40s: a drift of [%s, %s] %% an hour could explain half of the change\n",
+				c->other, signed_figure(low, c->drift_base),
+				signed_figure(high, c->drift_other));
+}
+
+void
+comparisons_print(FILE *out, const struct comparisons *all, double margin)
+{
+	if (all->nb == 0)
+		return;
+	fprintf(out, "%-28s %7s %9s %20s %9s %7s  verdict\n", "packets/s, change in %", "n",
+			"change", "95 % interval", "cycles/p", "sign p");
+	for (size_t i = 0; i < all->nb; i++)
+		print_comparison(out, &all->at[i], margin);
+	for (size_t i = 0; i < all->nb; i++)
+		print_remarks(out, &all->at[i]);
+	if (all->nb > 1)
+		fprintf(out, "Verdicts are by intervals at %.4g %%, as there are %zu comparisons; margin %g %%.\n",
+				100 * all->at[0].verdict_level, all->nb, margin);
+	else
+		fprintf(out, "Verdict by a margin of %g %%.\n", margin);
+}

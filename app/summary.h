@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef APP_SUMMARY_H
+#define APP_SUMMARY_H
+
+/*
+ * Windows as sums over their lcores: what estimates, tables and comparisons are made of.
+ */
+#include "result.h"
+
+/* One window: the sum over its lcores. Also holds one lcore alone, for the table. */
+struct sum {
+	const struct result_window *first; /* of its rows, for what all have in common */
+	size_t nb_rows;
+	bool warmup;
+	bool tainted;
+	bool emulated;
+	char taint[RESULT_TEXT_MAX]; /* causes of all lcores, each once */
+	double pps; /* NAN where a row's is unknown */
+	double seconds; /* mean of the lcores */
+	double packets;
+	double ticks;
+	double polls;
+	double empty_polls;
+	double tx_dropped;
+};
+
+/*
+ * The windows in order of run, visit and window, as sums over their lcores, to be freed; *nb is their
+ * number. NULL without memory.
+ */
+struct sum *summary_windows(const struct result_window *windows, size_t n, size_t *nb);
+
+/* Whether a list joined by ; holds a word of so many characters. */
+bool summary_has_word(const char *list, const char *word, size_t len);
+
+#endif

@@ -1,0 +1,196 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Comparisons of sibfwd-report: figures of runs that are made up, verdicts, exit codes, and what the
+# intervals are worth on runs whose effect is known.
+. tests/tap.sh
+
+report=$(realpath "${BUILD:-build}/app/sibfwd-report") || bail "no sibfwd-report"
+made_runs=$(realpath "${BUILD:-build}/tests/made_runs") || bail "no made_runs"
+cd "$tmp" || exit 1
+
+# directory NAME BLOCKS ARM...: an arm is SCENARIO:PPS:CYCLES[:SCATTER[:TAINT]]; scatter in percent is the
+# same in every directory but for the name's length, so that nothing depends on chance.
+directory() {
+	/usr/bin/python3 - "$@" <<'PYTHON'
+import os, sys
+name, blocks, arms = sys.argv[1], int(sys.argv[2]), [a.split(":") for a in sys.argv[3:]]
+header = """schema run_id utc_start host scenario block position visit window warmup tainted taint mode source
+burst pkt_len lcore cpu sibling_cpu relation duration_ns tsc_delta tsc_hz rx_packets tx_packets tx_dropped
+rx_missed rx_nombuf polls empty_polls pps tsc_cycles_per_packet busy_cycles_per_packet core_cycles_per_packet
+instructions_per_packet irqs ctx_switches steal_ns smi sibling_idle_entries sibling_idle_ns sibling_state
+sibling_spec_ctrl emulated""".split()
+os.makedirs(name)
+with open(name + "/windows.csv", "w") as f:
+    print(",".join(header), file=f)
+    visit = 0
+    for block in range(blocks):
+        order = arms + arms[::-1] if block % 2 == 0 else arms[::-1] + arms
+        for position, arm in enumerate(order):
+            visit += 1
+            scenario, pps, cycles = arm[0], float(arm[1]), float(arm[2])
+            scatter = float(arm[3]) if len(arm) > 3 else 0
+            taint = arm[4] if len(arm) > 4 else ""
+            # Blocks go up and down about the figure, and add up to it.
+            pps *= 1 + scatter / 100 * (-1) ** block
+            row = dict.fromkeys(header, "")
+            row.update(schema=1, run_id=name, scenario=scenario, block=block + 1, position=position + 1,
+                       utc_start="2023-07-27T%02d:%02d:%02d.000Z" % (visit // 3600, visit // 60 % 60, visit % 60),
+                       host="lab", visit=visit, window=1, warmup=0, tainted=int(taint != ""), taint=taint,
+                       mode="macswap", source="dev", burst=32, pkt_len=64, lcore=1, cpu=1, sibling_cpu=2,
+                       relation="smt", duration_ns=10 ** 9, tsc_delta=round(pps * cycles),
+                       tsc_hz=round(pps * cycles), rx_packets=round(pps), tx_packets=round(pps), tx_dropped=0,
+                       polls=10 ** 6, empty_polls=0, pps=round(pps),
+                       tsc_cycles_per_packet=repr(round(pps * cycles) / round(pps)), emulated=0)
+            print(",".join(str(row[h]) for h in header), file=f)
+PYTHON
+}
+
+# run ARGUMENTS: what the program says goes to out and err, its exit code to rc.
+run() {
+	"$report" "$@" >out 2>err
+	rc=$?
+}
+
+# exits CODE ARGUMENTS
+exits() {
+	local code=$1
+	shift
+	run "$@"
+	is $rc "$code" "exit code" || { cat out err; return 1; }
+}
+
+# refuses CODE TEXT ARGUMENTS: one line on stderr with the text, nothing on stdout.
+refuses() {
+	local text=$2
+	exits "$1" "${@:3}" && is "$(wc -l <err)" 1 "lines on stderr" && has err "$text" && [ ! -s out ]
+}
+
+# json FILTER WANTED: of what was printed last.
+json() { is "$(jq -c "$1" out)" "$2" "$1"; }
+
+# ---- the published figures ----
+
+directory published 10 c1+keep:7.8e6:282.26 c1+clear:10.4e6:209.86
+ok "the published figures: a change of +33.33 % in packets and -25.65 % in cycles" eval '
+	exits 0 show published && has out "c1+clear over c1+keep" "+33.33" "-25.65" improvement "7.8000" "282.26" \
+		"10.400" "209.86"'
+ok "and of -25.00 % the other way round" eval '
+	directory turned 10 c1+clear:10.4e6:209.86 c1+keep:7.8e6:282.26 && exits 0 show turned &&
+	has out "c1+keep over c1+clear" "-25.00" regression'
+ok "each row keeps its identity" eval 'exits 0 check published && has out "ok:"'
+
+# ---- within a run ----
+
+directory three 10 as-is:1e6:2000:0.1 c1:1.01e6:1980:0.2 mem:0.7e6:2857:0.1
+ok "every other scenario is compared with the first" eval 'exits 0 show three --format json &&
+	json "[.comparisons[] | [.base, .other, .n_base, .verdict]]" \
+		"[[\"as-is\",\"c1\",10,\"same\"],[\"as-is\",\"mem\",10,\"regression\"]]"'
+ok "two comparisons have intervals for two" eval 'json "[.comparisons[].verdict_level]" "[0.975,0.975]" &&
+	jq -e ".comparisons[0] | (.verdict_interval_percent[1] > .interval_percent[1])" out'
+ok "a margin of 0.5 makes another verdict of the first" eval 'exits 0 show three --format json --margin 0.5 &&
+	json ".comparisons[0].verdict" "\"improvement\""'
+ok "with fewer than 20 blocks no bootstrap is told" json '.comparisons[0].bootstrap_interval_percent' \
+	'[null,null]'
+directory many 20 a:1e6:2000:0.3 b:1.05e6:1900:0.1
+ok "with 20 blocks it is" eval 'exits 0 show many --format json &&
+	jq -e ".comparisons[0].bootstrap_interval_percent | (.[0] > 4 and .[1] < 6)" out'
+ok "one scenario alone has no comparison" eval 'directory alone 5 as-is:1e6:2000 &&
+	exits 0 show alone --format json && json ".comparisons" "[]"'
+ok "one block has no interval, and says so" eval 'directory short 1 a:1e6:2000 b:1.5e6:1333 &&
+	exits 0 show short && has out "one unit has no interval" inconclusive'
+directory dirty 5 a:1e6:2000 b:1.5e6:1333:0:irqs
+ok "tainted windows alone make no verdict" eval 'exits 0 show dirty && has out "tainted only" inconclusive'
+directory null 10 c1:1e6:2000:0.1 c1/null:1e6:2000:0.9
+ok "a null test has no verdict" eval 'exits 0 show null --format json &&
+	json ".comparisons[0] | [.null_test, .verdict]" "[true,null]" && exits 0 show null && has out "null test"'
+
+# ---- between runs ----
+
+directory base 10 as-is:1e6:2000:0.2
+directory same 10 as-is:1.005e6:1990:0.2
+directory worse 10 as-is:0.9e6:2222:0.2
+directory better 10 as-is:1.2e6:1667:0.2
+directory unclear 10 as-is:0.98e6:2041:1
+ok "the same is exit code 0" eval 'exits 0 compare base same && has out same "+0.50"'
+ok "a regression is exit code 3" eval 'exits 3 compare base worse && has out regression "-10.00"'
+ok "an improvement is exit code 0" eval 'exits 0 compare base better && has out improvement'
+ok "one that cannot be told is exit code 5" eval 'exits 5 compare base unclear && has out inconclusive'
+ok "by another margin it can" exits 0 compare base unclear --margin 5
+ok "one run a side says what it cannot see" eval 'exits 0 compare base same && has out "boot to boot"'
+ok "Welch's interval by scipy" eval 'exits 0 compare base same --format json &&
+	/usr/bin/python3 - out <<"PYTHON"
+import json, math, sys
+from scipy import stats
+c = json.load(open(sys.argv[1]))["comparisons"][0]
+# pps stands in windows.csv as a whole number
+a, b = ([math.log(round(p * (1 + s * (-1) ** k))) for k in range(10)] for p, s in ((1e6, 0.002), (1.005e6, 0.002)))
+t, p = stats.ttest_ind(b, a, equal_var=False)
+d = sum(b) / 10 - sum(a) / 10
+half = abs(d / t) * stats.t.ppf(0.975, c["welch_df"])
+got = c["interval_percent"]
+for x, y in zip(got, (d - half, d + half)):
+    assert abs(x - 100 * math.expm1(y)) < 1e-9, (x, 100 * math.expm1(y))
+assert abs(c["welch_df"] - 18) < 0.01
+PYTHON'
+for i in 1 2 3; do
+	directory base$i 4 as-is:1.0${i}e6:2000:0.1
+	directory new$i 4 as-is:0.8${i}e6:2500:0.1
+done
+ok "of several runs a side each is one unit" eval 'exits 3 compare base1,base2,base3 new1,new2,new3 --format json &&
+	json ".comparisons[0] | [.n_base, .n_other]" "[3,3]" && json ".caveat" "\"The unit is the run.\""'
+ok "the worst of several scenarios is the verdict" eval 'directory two 10 a:1e6:2000:0.1 b:1e6:2000:0.1 &&
+	directory bad 10 a:1e6:2000:0.1 b:0.8e6:2500:0.1 && exits 3 compare two bad'
+ok "no scenario in common" refuses 1 "no scenario in common" compare base published
+ok "tainted windows alone are exit code 5" eval 'directory taint 10 as-is:0.8e6:2500:0:steal &&
+	exits 5 compare base taint && has out "tainted only"'
+ok "a margin below the noise floor is refused" eval 'directory floor 10 as-is:1e6:2000:0.1 as-is/null:1e6:2000:3 &&
+	refuses 2 "noise floor" compare floor floor --margin 1'
+ok "what differs in the environment is told" eval '
+	echo "{\"before\": {\"microcode\": \"0x1\", \"load_average\": \"1\", \"l\": [1, 2]}}" >base/environment.json &&
+	echo "{\"before\": {\"microcode\": \"0x2\", \"load_average\": \"2\", \"l\": [1, 3], \"new\": 1}}" \
+		>same/environment.json && exits 0 compare base same &&
+	has out "microcode: \"0x1\" -> \"0x2\"" "l[1]: 2 -> 3" "new: none -> 1" && hasnt out load_average'
+
+# ---- formats ----
+
+ok "JUnit: a regression is a failure" eval 'exits 3 compare base worse --junit junit.xml &&
+	/usr/bin/python3 -c "
+import xml.etree.ElementTree as e
+s = e.parse(\"junit.xml\").getroot()
+assert s.get(\"tests\") == \"1\" and s.get(\"failures\") == \"1\" and s.get(\"errors\") == \"0\"
+assert s.find(\"testcase\").get(\"name\") == \"as-is\" and s.find(\"testcase/failure\") is not None"'
+ok "JUnit: what cannot be told is an error" eval 'exits 5 compare base unclear --junit junit.xml &&
+	has junit.xml "errors=\"1\"" "<error"'
+ok "JUnit: all is well" eval 'exits 0 compare base same --junit junit.xml && has junit.xml "failures=\"0\" errors=\"0\""'
+ok "JUnit that cannot be written" eval 'exits 1 compare base same --junit /nowhere/x && has err "/nowhere/x"'
+ok "Markdown" eval 'exits 3 compare base worse --format markdown && has out "| as-is | 10, 10 |" "| regression |"'
+ok "Markdown is not for show" refuses 2 "markdown" show base --format markdown
+ok "no JUnit of show" refuses 2 "--junit: not for show" show base --junit x
+ok "a margin that is none" refuses 2 "--margin: much" compare base same --margin much
+ok "NEW is missing" refuses 2 "NEW missing" compare base
+ok "a directory that is not there" refuses 1 "nowhere" compare base nowhere
+ok "lines are at most 100 characters wide" eval 'exits 0 show three && ! grep -E "^.{101}" out'
+
+# ---- what the intervals are worth ----
+
+# made FILTER ARGUMENTS: of a thousand runs that were made up.
+made() {
+	"$made_runs" "${@:2}" 1000 >made.json && jq -e "$1" made.json >/dev/null || { cat made.json; return 1; }
+}
+if [ -z "${SANITIZED-}" ]; then
+	for effect in 33.3333 2 0; do
+		ok "an effect of $effect %: the t interval has it in 930 to 970 of 1000 runs" \
+			made '.t >= 930 and .t <= 970' $effect 0 abba 10
+	done
+	ok "and so has the studentised bootstrap" made '.bootstrap >= 930 and .bootstrap <= 970' 2 0 abba 20
+	ok "no effect: at most 40 false regressions in 1000 at margin 0" made '.regressions <= 40' 0 0 abba 10
+	ok "a drift that is larger than the effect does not fool ABBA" \
+		made '.t >= 930 and (.change - 0.5 | fabs) < 0.02' 0.5 0.1 abba 10
+	ok "AABB is fooled by it" made '.t < 900 and (.change - 0.5 | fabs) > 0.1' 0.5 0.1 aabb 10
+	ok "and it is warned of" made '.drifts > 990' 2 0.1 abba 10
+else
+	skip "what the intervals are worth" "the same code without sanitizers tells"
+fi
+
+end_tests
