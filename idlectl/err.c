@@ -17,7 +17,7 @@ err_set(struct err *err, enum exit_code code, const char *fmt, ...)
 	/* One error is one line, whatever a file name or a library's message holds. */
 	for (char *c = err->text; *c != '\0'; c++)
 		if (iscntrl((unsigned char)*c))
-			*c = ' ';
+			*c = isspace((unsigned char)*c) ? ' ' : '?';
 	return -1;
 }
 
