@@ -3,8 +3,8 @@
 #define APP_COMPARE_H
 
 /*
- * What windows of several scenarios say of each other, and what a margin makes of it. docs/method.md
- * tells why it is done so.
+ * What windows of several scenarios say of each other, and what a margin makes of it. docs/results.md
+ * describes the figures.
  *
  * An arm is what windows have in common that are put together: the scenario, and the burst where the run
  * has several. Its blocks are the units: all windows of an arm and block are pooled, packets over time.
