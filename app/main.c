@@ -615,7 +615,7 @@ warn_of_others(void)
 		warn("not as is: process %d (%s) controls how a CPU idles", (int)owner.pid,
 				owner.who);
 	} else if (journal_leftover(&who)) {
-		warn("not as is: %s was killed and left its changes, idlectl restore puts them back",
+		warn("not as is: %s has ended and left its changes, idlectl restore puts them back",
 				who);
 		free(who);
 	}

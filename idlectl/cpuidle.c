@@ -20,7 +20,7 @@ read_text(char *to, size_t size, const char *file, unsigned int cpu, unsigned in
 {
 	char *text = sys_read(STATE "%s", cpu, state, file);
 
-	snprintf(to, size, "%s", text != NULL ? text : "");
+	snprintf(to, size, "%s", text != NULL ? one_line(text) : "");
 	free(text);
 }
 

@@ -700,7 +700,7 @@ check_journal(const struct machine *m)
 				"process %d (%.60s) holds a scenario", (int)owner.pid, owner.who);
 	if (!journal_leftover(&who))
 		return OK("nothing is left to put back");
-	f = WARN("idlectl restore", "%.100s was killed and left its changes", who);
+	f = WARN("idlectl restore", "%.100s has ended and left its changes", who);
 	free(who);
 	return f;
 }

@@ -14,7 +14,7 @@ err_set(struct err *err, enum exit_code code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(err->text, sizeof(err->text), fmt, ap);
 	va_end(ap);
-	/* One error is one line, whatever a file name or a library's message holds. */
+	/* One error is one line, whatever a file name or a library's message holds; names may be UTF-8. */
 	for (char *c = err->text; *c != '\0'; c++)
 		if (iscntrl((unsigned char)*c))
 			*c = isspace((unsigned char)*c) ? ' ' : '?';

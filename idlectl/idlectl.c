@@ -363,7 +363,7 @@ say_leftover(void)
 
 	if (!journal_leftover(&who))
 		return;
-	fprintf(stderr, "idlectl: %s was killed and left its changes: idlectl restore puts them back\n",
+	fprintf(stderr, "idlectl: %s has ended and left its changes: idlectl restore puts them back\n",
 			who);
 	free(who);
 }

@@ -450,7 +450,7 @@ journal_check(struct err *err)
 	if (!ours)
 		return journal_remove(err);
 	return err_set(err, EXIT_FAILED,
-			"%s is there: an earlier run was killed and left its changes (idlectl restore puts them back)",
+			"%s is there: an earlier run has ended and left its changes (idlectl restore puts them back)",
 			JOURNAL_PATH);
 }
 

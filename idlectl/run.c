@@ -211,6 +211,7 @@ start(char *const *argv, const struct inherited *from)
 	sigprocmask(SIG_SETMASK, &from->mask, NULL);
 	execvp(argv[0], argv);
 	saved = errno;
+	signal(SIGPIPE, SIG_IGN);
 	fprintf(stderr, "idlectl: %s: %s\n", argv[0], strerror(saved));
 	/* As the shell has it: 127 not found, 126 cannot be run. */
 	_exit(saved == ENOENT ? 127 : 126);
@@ -409,7 +410,10 @@ hold(const struct options *o, unsigned int cpu, const struct scenario *s, int te
 	if (!told)
 		_exit(control_end(&c, &a.err) == 0 ? EXIT_FAILED : EXIT_UNRESTORED);
 	wait_end(&c, &signals, o->ttl);
-	_exit(control_end(&c, &a.err) == 0 ? EXIT_DONE : EXIT_UNRESTORED);
+	if (control_end(&c, &a.err) == 0)
+		_exit(EXIT_DONE);
+	fprintf(stderr, "%s: %s\n", HOLDER, a.err.text);
+	_exit(EXIT_UNRESTORED);
 }
 
 /* Nobody hears of a scenario that is held: it is given back. Returns -1 with err set. */
@@ -440,6 +444,9 @@ command_set(const struct options *o, struct err *err)
 
 	if (cpu < 0)
 		return -1;
+	/* Neither a reader that is gone nor what a parent ignored may keep us from giving the CPU back. */
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
 	fflush(NULL);
 	if (pipe2(ends, O_CLOEXEC) != 0 || (pid = fork()) < 0)
 		return err_set(err, EXIT_FAILED, "a process to hold the scenario: %s",
@@ -532,9 +539,11 @@ print_restored(const struct options *o, const struct restored *r, pid_t holder)
 	json_t *json;
 
 	if (o->json) {
-		json = json_pack("{s:o, s:b, s:b, s:O}", "holder",
+		json = json_pack("{s:o, s:b, s:b, s:o, s:O}", "holder",
 				holder > 0 ? json_integer(holder) : json_null(), "foreign",
-				r->foreign, "torn", r->torn, "files", r->files);
+				r->foreign, "torn", r->torn, "damaged",
+				r->damaged > 0 ? json_integer(r->damaged) : json_null(), "files",
+				r->files);
 		command_json(json, JSON_INDENT(2));
 		json_decref(json);
 		return;
@@ -544,7 +553,7 @@ print_restored(const struct options *o, const struct restored *r, pid_t holder)
 		printf("process %d gave its CPU back\n", (int)holder);
 	else if (r->restored + r->kept > 0)
 		printf("%u files put back, %u left as they are\n", r->restored, r->kept);
-	else
+	else if (r->failed == 0 && r->damaged == 0)
 		printf("nothing to restore\n");
 }
 
@@ -578,8 +587,11 @@ command_restore(const struct options *o, struct err *err)
 {
 	struct restored r = { 0 };
 	pid_t holder;
-	int lock, rc = free_lock(o, &holder, err);
+	int lock, rc;
 
+	/* Who reads what is said may be gone; what is put back is not to depend on it. */
+	signal(SIGPIPE, SIG_IGN);
+	rc = free_lock(o, &holder, err);
 	if (rc < 0)
 		return -1;
 	if (rc > 0) {
@@ -591,8 +603,8 @@ command_restore(const struct options *o, struct err *err)
 	lock = journal_lock("idlectl restore", err);
 	if (lock < 0)
 		return -1;
-	print_messages();
 	rc = journal_restore(&r, err);
+	print_messages();
 	print_restored(o, &r, holder);
 	restored_free(&r);
 	close(lock);

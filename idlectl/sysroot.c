@@ -193,6 +193,14 @@ sys_reread_u64(uint64_t *value, int fd)
 	return parse_u64(value, text);
 }
 
+/* One without a zero in front, which to hwloc is octal. */
+static bool
+is_number(const char *text)
+{
+	return isdigit((unsigned char)text[0]) &&
+			(text[0] != '0' || !isdigit((unsigned char)text[1]));
+}
+
 /*
  * hwloc takes a word, or nothing, for all CPUs, believes in any number, and knows lists without an end
  * ("4-"), which no kernel writes.
@@ -200,20 +208,22 @@ sys_reread_u64(uint64_t *value, int fd)
 static bool
 is_list(const char *text)
 {
-	while (*text != '\0') {
-		unsigned long from, to;
-		char *end;
+	unsigned long from, to;
+	char *end;
 
-		if (!isdigit((unsigned char)*text))
+	if (*text == '\0')
+		return true;
+	for (;; text = end + 1) {
+		if (!is_number(text))
 			return false;
 		from = to = strtoul(text, &end, 10);
-		if (*end == '-' && isdigit((unsigned char)end[1]))
+		if (*end == '-' && is_number(end + 1))
 			to = strtoul(end + 1, &end, 10);
 		if (from > to || to > LIST_MAX || (*end != '\0' && *end != ','))
 			return false;
-		text = *end == ',' ? end + 1 : end;
+		if (*end == '\0')
+			return true;
 	}
-	return true;
 }
 
 bool
@@ -277,6 +287,19 @@ sys_write(const char *name, const char *text)
 		return -1;
 	errno = saved;
 	return rc;
+}
+
+bool
+sys_regular(const char *fmt, ...)
+{
+	char *path;
+	struct stat st;
+	bool regular;
+
+	PATH(path, fmt);
+	regular = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+	free(path);
+	return regular;
 }
 
 bool

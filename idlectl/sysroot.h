@@ -57,6 +57,7 @@ bool sys_read_list(hwloc_bitmap_t set, const char *fmt, ...) __attribute__((form
  */
 int sys_write(const char *path, const char *text);
 
+bool sys_regular(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 bool sys_exists(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*

@@ -32,7 +32,7 @@ relation_word(enum relation relation)
 	return words[relation];
 }
 
-/* hwloc ends the program where a list of a tree is none. */
+/* hwloc ends the program where a list of a tree is none, and waits for ever where it is a pipe. */
 static int
 check_lists(struct err *err)
 {
@@ -43,7 +43,10 @@ check_lists(struct err *err)
 	int rc = 0;
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && rc == 0; i++)
-		if (sys_exists("%s", files[i]) && !sys_read_list(set, "%s", files[i]))
+		if (sys_exists("%s", files[i]) &&
+				(!sys_regular("%s", files[i]) ||
+						!sys_read_list(set, "%s", files[i]) ||
+						hwloc_bitmap_iszero(set)))
 			rc = err_set(err, EXIT_FAILED, "%s: not a list of numbers, as 0-3,8",
 					files[i]);
 	hwloc_bitmap_free(set);

@@ -296,7 +296,7 @@ daemons|warn|irqbalance moves|/proc/812/comm|irqbalance
 daemons|warn|power-profiles-daemon sets|/proc/99/comm|power-profiles-
 daemons|ok||/proc/99/comm|tuned2
 daemons|skip||/proc/1/comm|-
-journal|warn|was killed|/run/sibfwd/journal|1 2 3
+journal|warn|has ended|/run/sibfwd/journal|1 2 3
 resctrl|warn|MB:0=100;1= 50|/sys/fs/resctrl/schemata|    L3:0=7;1=7\n    MB:0=100;1= 50
 resctrl|ok||/sys/fs/resctrl/schemata|    L3:0=7;1=7
 resctrl|skip||/sys/fs/resctrl/schemata|-

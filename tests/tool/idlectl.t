@@ -101,6 +101,9 @@ ok "a command that is not there" eval '
 	has "$tmp/err" "/no/such/command"'
 ok "a command that is not there, and nobody to be told" eval '
 	idlectl --sysroot "$tree" run --cpu 1 --scenario c1 -- /no/such/command 2>/dev/full; is $? 127 "exit code"'
+ok "nor anybody who listens" eval '{ sleep 0.2
+	idlectl --sysroot "$tree" run --cpu 1 --scenario c1 -- /no/such/command; echo $? >"$tmp/code"; } 2>&1 | true
+	is "$(cat "$tmp/code")" 127 "exit code"'
 ok "a command that is killed" eval '
 	on_tree run --cpu 1 --scenario c1 -- sh -c "kill -TERM \$\$"; is $rc 143 "exit code"'
 ok "SIGTERM ends command and scenario" eval '
@@ -135,6 +138,10 @@ echo "C\"1" >"$name"
 ok "JSON of a state whose name has a quote" eval 'on_tree run --cpu 1 --scenario "c\"1" --json -- true &&
 	jq -e ".scenario == \"c\\\"1\" and .exit == 0" "$tmp/err" && on_tree set --cpu 1 --scenario "c\"1" --json &&
 	jq -e ".scenario == \"c\\\"1\"" "$tmp/out" && on_tree restore'
+printf 'C\033[31m\377\n' >"$name"
+ok "a state whose name is no text is printed as text" eval 'on_tree states --cpu 1 --json &&
+	jq -e ".[0].states[1].name == \"C?[31m?\"" "$tmp/out" && on_tree status --cpu 1 &&
+	has "$tmp/out" "C?[31m?" && on_tree scenarios --cpu 1 && ! grep -q "$(printf "\033")" "$tmp/out"'
 echo C1 >"$name"
 
 # ---- machines that do not let it ----

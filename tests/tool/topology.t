@@ -46,7 +46,7 @@ cp -r "$tmp/skx-isolated" "$tmp/lists"
 mkdir -p "$tmp/lists/sys/devices/system/node"
 for list in sys/devices/system/cpu/{present,possible,online,isolated,nohz_full} sys/devices/system/node/online \
 	$(cd "$tmp/lists" && ls proc/irq/*/{effective_affinity,smp_affinity}_list 2>/dev/null | head -n 2); do
-	for text in 0- -1 3-1 0-2147483647 99999999999999999999999 all "0-1;2" digits; do
+	for text in 0- -1 3-1 0-1, 08-15 0-2147483647 99999999999999999999999 all "0-1;2" digits; do
 		cp "$tmp/lists/$list" "$tmp/list" 2>/dev/null || : >"$tmp/list"
 		printf '%s\n' "$text" >"$tmp/lists/$list"
 		[ "$text" != digits ] || printf '%0200000d\n' 1 >"$tmp/lists/$list"
@@ -60,6 +60,9 @@ rm "$tmp/lists/sys/devices/system/cpu/isolated"
 cp "$tmp/skx-isolated/sys/devices/system/cpu/online" "$tmp/lists/sys/devices/system/cpu/online"
 mkfifo "$tmp/lists/sys/devices/system/cpu/isolated"
 ok "a pipe to which nobody writes" whole "$tmp/lists"
+rm "$tmp/lists/sys/devices/system/cpu/online"
+mkfifo "$tmp/lists/sys/devices/system/cpu/online"
+ok "one that hwloc would read" whole "$tmp/lists"
 
 # ---- JSON ----
 
