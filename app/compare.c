@@ -6,11 +6,11 @@
 
 #include "compare.h"
 #include "csv.h"
+#include "schedule.h"
 #include "summary.h"
 
 #define RESAMPLES 10000
 #define SEED 1 /* the same windows give the same interval */
-#define NULL_SUFFIX "/null" /* of the second name of a null test */
 #define LINE_WIDTH 100
 
 static const struct {
@@ -271,7 +271,8 @@ is_null(const char *base, const char *other)
 {
 	size_t len = strlen(base);
 
-	return strncmp(base, other, len) == 0 && strncmp(other + len, NULL_SUFFIX, 5) == 0;
+	return strncmp(base, other, len) == 0 &&
+			strncmp(other + len, SCHEDULE_NULL, strlen(SCHEDULE_NULL)) == 0;
 }
 
 static void
@@ -668,4 +669,40 @@ comparisons_print(FILE *out, const struct comparisons *all, double margin)
 				100 * all->at[0].verdict_level, all->nb, margin);
 	else
 		fprintf(out, "Verdict by a margin of %g %%.\n", margin);
+}
+
+/* Whether tainted windows make other comparisons: there are some, and others that are clean. */
+static bool
+differ_with_tainted(const struct comparisons *clean, const struct result_window *windows, size_t n)
+{
+	bool any_clean = false, any_tainted = false;
+
+	for (size_t i = 0; i < clean->nb; i++)
+		any_clean |= !clean->at[i].tainted_only;
+	for (size_t i = 0; i < n; i++)
+		any_tainted |= windows[i].tainted == 1 && windows[i].warmup == 0;
+	return any_clean && any_tainted;
+}
+
+int
+compare_print(FILE *out, const struct result_window *windows, size_t n, double margin)
+{
+	struct comparisons clean = { 0 }, with_tainted = { 0 };
+	int rc = compare_arms(&clean, windows, n, false);
+
+	if (rc == 0)
+		rc = compare_arms(&with_tainted, windows, n, true);
+	if (rc == 0)
+		rc = result_print_table(out, windows, n);
+	if (rc == 0 && clean.nb > 0) {
+		fputc('\n', out);
+		comparisons_print(out, &clean, margin);
+		if (differ_with_tainted(&clean, windows, n)) {
+			fprintf(out, "\nwith tainted windows:\n");
+			comparisons_print(out, &with_tainted, margin);
+		}
+	}
+	comparisons_free(&clean);
+	comparisons_free(&with_tainted);
+	return rc != 0 || ferror(out) ? -1 : 0;
 }

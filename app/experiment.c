@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -218,11 +219,13 @@ fill_setting(const struct experiment *x, struct result_window *w, unsigned int l
 	result_window_init(w);
 	snprintf(w->run_id, sizeof(w->run_id), "%s", x->run_id);
 	snprintf(w->host, sizeof(w->host), "%s", x->host);
-	snprintf(w->scenario, sizeof(w->scenario), "%s", o->scenario.text);
+	snprintf(w->scenario, sizeof(w->scenario), "%s", o->scenarios[x->visit.scenario].text);
 	snprintf(w->mode, sizeof(w->mode), "%s", o->mode->name);
 	snprintf(w->source, sizeof(w->source), "%s", o->source_text);
 	snprintf(w->relation, sizeof(w->relation), "%s", relation_word(at->relation));
-	w->block = w->position = w->visit = 1;
+	w->block = x->visit.block;
+	w->position = x->visit.position;
+	w->visit = x->visit.number;
 	w->window = number;
 	w->warmup = number == 0 ? 1 : 0;
 	w->burst = o->burst;
@@ -252,10 +255,10 @@ hand_over(struct experiment *x, const struct edge *before, const struct edge *no
 		fill_counts(&w, &now[i], &before[i], counts_sent, x->options->record_core_cycles);
 		fill_sibling(x, &w, &now[i], &before[i], &wrong);
 		set_taint(x, &w, &now[i], &before[i], wrong, x->placement->at[i].controller);
+		x->tainted |= w.tainted == 1 && w.warmup == 0;
 		for (unsigned int b = 0; b <= LCORE_BURST_MAX; b++)
 			bursts[b] = now[i].loop.bursts[b] - before[i].loop.bursts[b];
-		if (x->row(x->row_arg, &w, x->options->record_burst_stats ? bursts : NULL, err) !=
-				0)
+		if (x->row(x->arg, &w, x->options->record_burst_stats ? bursts : NULL, err) != 0)
 			return -1;
 	}
 	return 0;
@@ -308,7 +311,7 @@ measure_window(struct experiment *x, struct edge *edges, uint32_t number, double
 	if (hand_over(x, before, now, utc_start, number, err) != 0)
 		return -1;
 	if (number > 0)
-		x->windows_done = number;
+		x->windows_done++;
 	memcpy(before, now, x->nb_lcores * sizeof(*now));
 	if (rc != 0)
 		*err = gone;
@@ -360,13 +363,69 @@ close_pmus(struct experiment *x)
 	x->pmus = NULL;
 }
 
+static void __attribute__((format(printf, 2, 3))) note(struct experiment *x, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	x->note(x->arg, text);
+}
+
+/* ---- visits ---- */
+
+static const struct scenario *
+visited(const struct experiment *x)
+{
+	return &x->options->scenarios[x->visit.scenario];
+}
+
+/* Nothing is measured before the scenario has been seen to hold. */
+static int
+begin_visit(struct experiment *x, struct err *err)
+{
+	const struct scenario *s = visited(x);
+	unsigned int cpu = (unsigned int)x->placement->at[0].sibling;
+
+	if (s->nb == 0)
+		return 0;
+	if (control_apply(x->control, cpu, s, err) != 0 || control_verify(x->control, err) != 0)
+		return -1;
+	if (!control_guarded(x->control))
+		warn("somebody ended the process that restores after a kill -9: only \"idlectl restore\" will");
+	note(x, "CPU %u: %s applied and verified", cpu, s->text);
+	return 0;
+}
+
+/* What does not hold any more may not have held all the time: the block is as good as tainted. */
+static int
+end_visit(struct experiment *x, struct err *err)
+{
+	const struct scenario *s = visited(x);
+	struct err why;
+
+	if (s->nb == 0)
+		return 0;
+	if (!stop_asked() && control_verify(x->control, &why) != 0) {
+		x->tainted = true;
+		warn("after a visit %s", why.text);
+	}
+	if (control_restore(x->control, err) != 0)
+		return -1;
+	note(x, "CPU %d: given back", x->placement->at[0].sibling);
+	return 0;
+}
+
 static int
 run_windows(struct experiment *x, struct edge *edges, struct err *err)
 {
 	const struct options *o = x->options;
 
 	stop_sleep(o->settle);
-	calibrate(x);
+	if (x->tsc_hz == 0)
+		calibrate(x);
 	if (take_edges(x, edges, err) != 0)
 		return -1;
 	x->interrupted = stop_asked();
@@ -379,6 +438,47 @@ run_windows(struct experiment *x, struct edge *edges, struct err *err)
 	for (uint32_t n = 1; n <= o->windows && !x->interrupted; n++)
 		if (measure_window(x, edges, n, o->duration, err) != 0)
 			return -1;
+	return 0;
+}
+
+/* The visits of a block, in the order of block number like. */
+static int
+run_block(struct experiment *x, struct edge *edges, uint32_t like, struct err *err)
+{
+	const struct options *o = x->options;
+	unsigned int visits[SCHEDULE_VISITS_MAX], nb = schedule_visits(o->nb_scenarios);
+
+	schedule_block(visits, o->nb_scenarios, like, o->order, o->seed);
+	x->tainted = false;
+	x->visit.block++;
+	for (unsigned int i = 0; i < nb && !x->interrupted; i++) {
+		x->visit.position = i + 1;
+		x->visit.number++;
+		x->visit.scenario = visits[i];
+		if (begin_visit(x, err) != 0 || run_windows(x, edges, err) != 0 ||
+				end_visit(x, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+run_blocks(struct experiment *x, struct edge *edges, struct err *err)
+{
+	const struct options *o = x->options;
+
+	for (uint32_t block = 1; block <= o->blocks && !x->interrupted; block++) {
+		if (run_block(x, edges, block, err) != 0)
+			return -1;
+		/* A run of one scenario measures just the windows that were asked for. */
+		while (o->nb_scenarios > 1 && x->tainted && !x->interrupted &&
+				x->blocks_again < o->blocks) {
+			note(x, "block %u is tainted and measured again", x->visit.block);
+			x->blocks_again++;
+			if (run_block(x, edges, block, err) != 0)
+				return -1;
+		}
+	}
 	return 0;
 }
 
@@ -400,19 +500,26 @@ experiment_run(struct experiment *x, struct err *err)
 	if (rc == 0 && x->options->record_perf_events)
 		rc = open_pmus(x, err);
 	if (rc == 0)
-		rc = run_windows(x, edges, err);
+		rc = run_blocks(x, edges, err);
 	if (lcore_stop(x->lcores, launched, rc == 0 ? err : &stop_err) != 0) {
 		x->stuck = true;
 		rc = -1;
 	}
 	close_pmus(x);
-	x->interrupted |= x->windows_done < x->options->windows;
+	x->interrupted |= x->windows_done < experiment_windows(x->options);
 	free(edges);
 	return rc;
+}
+
+uint32_t
+experiment_windows(const struct options *o)
+{
+	return o->blocks * schedule_visits(o->nb_scenarios) * o->windows;
 }
 
 double
 experiment_seconds(const struct options *o)
 {
-	return o->settle + o->warmup + o->windows * o->duration;
+	return o->blocks * schedule_visits(o->nb_scenarios) *
+			(o->settle + o->warmup + o->windows * o->duration);
 }

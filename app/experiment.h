@@ -24,38 +24,54 @@
 typedef int (*experiment_row)(
 		void *arg, const struct result_window *w, const uint64_t *bursts, struct err *err);
 
+typedef void (*experiment_note)(void *arg, const char *text);
+
+/* Which visit runs; all from 1 but for the scenario, which is an index into the options'. */
+struct visit {
+	uint32_t block, position, number;
+	unsigned int scenario;
+};
+
 struct experiment {
 	const struct options *options;
 	const struct placement *placement;
 	struct ports *ports;
 	struct lcore *lcores;
 	unsigned int nb_lcores;
-	const struct control *control; /* of the sibling; one that never began for as-is */
+	struct control *control; /* of the sibling; one that never began for as-is */
 	struct lcore_clock started; /* read at program start, to calibrate the TSC */
 	uint32_t pkt_len; /* bytes for the rows; 0: unknown */
 	const char *run_id;
 	const char *host;
 	experiment_row row;
-	void *row_arg;
+	experiment_note note; /* what is done to the machine */
+	void *arg; /* of both */
 
 	struct pmu *pmus; /* a forwarding thread, NULL unless recorded */
 	char edge_utc[RESULT_TEXT_MAX]; /* when the last edge was taken */
 	double unprinted; /* seconds since the last --stats-period */
+	struct visit visit;
+	bool tainted; /* a window of the block is */
 	bool stuck; /* out: a loop does not end, so nothing can be torn down */
 	uint64_t tsc_hz; /* out: see experiment_run() */
 	uint32_t windows_done; /* out: windows with rows, warm-up not counted */
+	uint32_t blocks_again; /* out: blocks that were measured again, being tainted */
 	bool interrupted; /* out: ended before its time; the last window may be a short one */
 };
 
 /*
- * Launch the loops, measure the windows asked for, stop the loops. tsc_hz is calibrated on the
+ * Launch the loops, visit the scenarios and measure their windows, stop the loops. Each scenario is applied
+ * to the sibling of the first lcore and verified before a visit, and verified and taken back after it. A
+ * block of several scenarios with a tainted window is measured again, as the next block in its order, but
+ * no more such blocks in all than were asked for. tsc_hz is calibrated on the
  * controller between program start and the first edge: apart from every window, so that the
  * identity pps x cycles/packet = tsc_hz can fail. Returns 0, or -1 with err set; the rows
  * measured before a failure have been handed over.
  */
 int experiment_run(struct experiment *x, struct err *err);
 
-/* Seconds that the windows asked for take, from the options alone. */
+/* Windows that the options ask for, and the seconds that they take; tainted blocks come on top. */
+uint32_t experiment_windows(const struct options *o);
 double experiment_seconds(const struct options *o);
 
 #endif

@@ -16,6 +16,7 @@
 #include <rte_version.h>
 
 #include "capture.h"
+#include "compare.h"
 #include "control.h"
 #include "environment.h"
 #include "experiment.h"
@@ -60,6 +61,7 @@ struct run {
 	bool progress;
 	struct control control;
 	struct experiment experiment;
+	struct comparisons comparisons;
 };
 
 /* ---- before EAL ---- */
@@ -153,12 +155,24 @@ static int
 dry_run(const struct run *r, struct err *err)
 {
 	const struct options *o = &r->options;
+	unsigned int visits[SCHEDULE_VISITS_MAX], nb = schedule_visits(o->nb_scenarios);
 
 	placement_print(&r->placement, stdout);
-	printf("scenarios   %s\n", o->scenario.text);
-	printf("order       1 block of 1 visit: settle %g s, warm-up %g s, %u windows of %g s\n",
-			o->settle, o->warmup, o->windows, o->duration);
-	printf("time        %.1f s\n", experiment_seconds(o));
+	printf("scenarios  ");
+	for (unsigned int i = 0; i < o->nb_scenarios; i++)
+		printf(" %s", o->scenarios[i].text);
+	printf("\norder       %u block%s of %u visit%s: settle %g s, warm-up %g s, %u windows of %g s\n",
+			o->blocks, o->blocks == 1 ? "" : "s", nb, nb == 1 ? "" : "s", o->settle,
+			o->warmup, o->windows, o->duration);
+	for (uint32_t block = 1; o->nb_scenarios > 1 && block <= RTE_MIN(o->blocks, 2u); block++) {
+		printf("block %-5u ", block);
+		schedule_block(visits, o->nb_scenarios, block, o->order, o->seed);
+		for (unsigned int i = 0; i < nb; i++)
+			printf(" %s", o->scenarios[visits[i]].text);
+		putchar('\n');
+	}
+	printf("time        %.1f s%s\n", experiment_seconds(o),
+			o->nb_scenarios > 1 ? ", twice that if all blocks are tainted" : "");
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return err_set(err, EXIT_FAILED, "standard output: %s", strerror(errno));
 	return 0;
@@ -392,10 +406,17 @@ check_busy(const struct run *r, struct err *err)
 static void
 show_progress(struct run *r, const struct result_window *w)
 {
-	if (r->progress)
-		fprintf(stderr, "\rwindow %u/%u  %.3f Mpps  %.2f cycles/packet   ",
-				(unsigned int)w->window, r->options.windows, 1e-6 * w->pps,
-				w->tsc_cycles_per_packet);
+	const struct options *o = &r->options;
+
+	if (!r->progress)
+		return;
+	if (o->nb_scenarios > 1)
+		fprintf(stderr, "\rblock %u/%u  %-16s  ", (unsigned int)w->block,
+				o->blocks + r->experiment.blocks_again, w->scenario);
+	else
+		fputc('\r', stderr);
+	fprintf(stderr, "window %u/%u  %.3f Mpps  %.2f cycles/packet   ", (unsigned int)w->window,
+			o->windows, 1e-6 * w->pps, w->tsc_cycles_per_packet);
 }
 
 /* Standard output went away: that ends a run that writes nothing else. */
@@ -447,24 +468,55 @@ strings_json(int n, char *const *strings)
 	return list;
 }
 
+/* What was done to the machine, to log.txt. */
+static void
+on_note(void *arg, const char *text)
+{
+	const struct run *r = arg;
+
+	if (r->result != NULL)
+		result_log(r->result, "%s", text);
+}
+
+static json_t *
+scenarios_json(const struct options *o)
+{
+	json_t *list = json_array();
+
+	for (unsigned int i = 0; i < o->nb_scenarios; i++)
+		json_array_append_new(list, json_string(o->scenarios[i].text));
+	return list;
+}
+
 static json_t *
 result_json(const struct run *r, const struct err *err)
 {
 	const struct experiment *x = &r->experiment;
-	json_t *json = json_pack("{s:i, s:s, s:s, s:s, s:o, s:[s], s:i, s:s, s:i, s:i, s:b, s:b}",
+	const struct options *o = &r->options;
+	json_t *json = json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:i, s:s, s:i, s:i, s:b, s:b}",
 			"schema", RESULT_SCHEMA, "program", "dpdk-sibfwd", "version",
 			SIBFWD_VERSION, "run_id", r->run_id, "command_line",
-			strings_json(r->argc, r->argv), "scenarios", r->options.scenario.text,
-			"blocks", 1, "order", "abba", "windows_asked", (int)r->options.windows,
-			"windows_done", (int)x->windows_done, "interrupted", x->interrupted,
-			"emulated", sys_emulated());
+			strings_json(r->argc, r->argv), "scenarios", scenarios_json(o), "blocks",
+			(int)o->blocks, "order", o->order == ORDER_ABBA ? "abba" : "random",
+			"windows_asked", (int)experiment_windows(o), "windows_done",
+			(int)x->windows_done, "interrupted", x->interrupted, "emulated",
+			sys_emulated());
 
 	json_object_set_new(json, "tsc_hz", json_integer((json_int_t)x->tsc_hz));
 	json_object_set_new(json, "capture",
 			r->have_capture ? capture_json(&r->capture.info) : json_null());
 	json_object_set_new(json, "estimates", result_estimates_json(r->rows, r->nb_rows));
 	json_object_set_new(json, "warnings", warn_json());
-	json_object_set_new(json, "verdict", json_null());
+	json_object_set_new(json, "seed",
+			o->order == ORDER_RANDOM ? json_integer((json_int_t)o->seed) : json_null());
+	json_object_set_new(json, "blocks_again", json_integer(x->blocks_again));
+	json_object_set_new(json, "margin_percent", json_real(o->margin));
+	json_object_set_new(json, "comparisons", comparisons_json(&r->comparisons, o->margin));
+	json_object_set_new(json, "verdict",
+			o->margin_given && r->comparisons.nb > 0
+					? json_string(verdict_word(comparisons_verdict(
+							  &r->comparisons, o->margin)))
+					: json_null());
 	json_object_set_new(json, "error", err != NULL ? result_text_json(err->text) : json_null());
 	return json;
 }
@@ -472,19 +524,24 @@ result_json(const struct run *r, const struct err *err)
 static int
 write_results(struct run *r, const struct err *run_err, json_t *before, struct err *err)
 {
-	json_t *json = result_json(r, run_err);
-	json_t *environment = json_pack("{s:O, s:o}", "before", before, "after",
-			environment_json(&r->placement, &r->ports, r->lcores));
-	int rc = 0;
+	json_t *json, *environment;
+	int rc = compare_arms(&r->comparisons, r->rows, r->nb_rows, false);
 
+	if (rc != 0)
+		return err_set(err, EXIT_FAILED, "out of memory");
+	json = result_json(r, run_err);
+	environment = json_pack("{s:O, s:o}", "before", before, "after",
+			environment_json(&r->placement, &r->ports, r->lcores));
 	if (r->result != NULL)
 		rc = result_write_json(r->result, "result.json", json, err) != 0 ||
 						result_write_json(r->result, "environment.json",
 								environment, err) != 0
 				? -1
 				: 0;
-	if (r->options.format == FORMAT_TABLE && r->nb_rows > 0)
-		result_print_table(stdout, r->rows, r->nb_rows);
+	if (r->options.format == FORMAT_TABLE && r->nb_rows > 0 &&
+			compare_print(stdout, r->rows, r->nb_rows, r->options.margin) != 0 &&
+			!ferror(stdout))
+		rc = err_set(err, EXIT_FAILED, "out of memory");
 	if (r->options.format == FORMAT_JSON) {
 		json_object_set_new(json, "windows", result_windows_json(r->rows, r->nb_rows));
 		json_object_set(json, "environment", environment);
@@ -621,11 +678,10 @@ warn_of_others(void)
 	}
 }
 
-/* Whether the scenario makes sense here. */
+/* Whether a scenario makes sense here. */
 static int
-check_scenario(const struct run *r, struct err *err)
+check_scenario(const struct run *r, const struct scenario *s, struct err *err)
 {
-	const struct scenario *s = &r->options.scenario;
 	const struct placed *at = &r->placement.at[0];
 	struct idle_states states;
 	struct err why;
@@ -652,22 +708,34 @@ check_scenario(const struct run *r, struct err *err)
 	return 0;
 }
 
-/* Nothing is measured before the scenario has been seen to hold. */
 static int
-apply_scenario(struct run *r, struct err *err)
+check_scenarios(const struct run *r, struct err *err)
 {
-	const struct scenario *s = &r->options.scenario;
-	unsigned int cpu = (unsigned int)r->placement.at[0].sibling;
-
-	if (s->nb == 0)
-		return 0;
-	if (control_apply(&r->control, cpu, s, err) != 0 || control_verify(&r->control, err) != 0)
-		return -1;
-	if (!control_guarded(&r->control))
-		warn("somebody ended the process that restores after a kill -9: only \"idlectl restore\" will");
-	if (r->result != NULL)
-		result_log(r->result, "CPU %u: %s applied and verified", cpu, s->text);
+	for (unsigned int i = 0; i < r->options.nb_scenarios; i++)
+		if (check_scenario(r, &r->options.scenarios[i], err) != 0)
+			return -1;
 	return 0;
+}
+
+/* Before anything is measured: all of them, or a run would end with the first visit to one that cannot be. */
+static int
+check_machine(const struct run *r, struct err *err)
+{
+	for (unsigned int i = 0; i < r->options.nb_scenarios; i++)
+		if (r->options.scenarios[i].nb > 0 &&
+				control_check((unsigned int)r->placement.at[0].sibling,
+						&r->options.scenarios[i], err) != 0)
+			return -1;
+	return 0;
+}
+
+static bool
+changes_machine(const struct options *o)
+{
+	for (unsigned int i = 0; i < o->nb_scenarios; i++)
+		if (o->scenarios[i].nb > 0)
+			return true;
+	return false;
 }
 
 /* What could not be given back matters more than what failed before; both are said. */
@@ -730,16 +798,15 @@ measure(struct run *r, struct err *err)
 		.run_id = r->run_id,
 		.host = r->host,
 		.row = on_row,
-		.row_arg = r };
-	rc = apply_scenario(r, err);
-	if (rc == 0)
-		rc = experiment_run(&r->experiment, err);
+		.note = on_note,
+		.arg = r };
+	rc = experiment_run(&r->experiment, err);
 	rc = restore_scenario(r, rc, err);
 	if (r->progress)
 		fputc('\n', stderr);
 	if (rc == 0 && r->experiment.interrupted)
 		rc = err_set(err, EXIT_FAILED, "interrupted: %u of %u windows measured%s",
-				r->experiment.windows_done, o->windows,
+				r->experiment.windows_done, experiment_windows(o),
 				r->experiment.windows_done > 0 ? ", the last of them cut short"
 							       : "");
 	if (o->xstats != NULL)
@@ -786,6 +853,7 @@ tear_down(struct run *r)
 	if (r->have_capture)
 		capture_close(&r->capture);
 	placement_free(&r->placement);
+	comparisons_free(&r->comparisons);
 	free(r->rows);
 	free(r->eal_log);
 	free(r->eal_argv);
@@ -799,14 +867,16 @@ run(struct run *r, struct err *err)
 	if (placement_plan(&r->placement, r->eal_argc, r->eal_argv, o->nb_cores, o->sibling, err) !=
 			0)
 		return -1;
-	if (check_scenario(r, err) != 0)
+	if (check_scenarios(r, err) != 0)
 		return -1;
 	if (o->dry_run)
 		return dry_run(r, err);
 	if (placement_restrict(&r->placement, err) != 0 || load_capture(r, err) != 0)
 		return -1;
 	/* Its supervisor is made before there are threads. */
-	if (o->scenario.nb > 0 && control_begin(&r->control, "dpdk-sibfwd", err) != 0)
+	if (changes_machine(o) &&
+			(check_machine(r, err) != 0 ||
+					control_begin(&r->control, "dpdk-sibfwd", err) != 0))
 		return -1;
 	lcore_clock_read(&r->busy_start);
 	for (unsigned int i = 0; i < r->placement.nb; i++)
@@ -829,7 +899,7 @@ main(int argc, char **argv)
 {
 	static struct run r;
 	struct err err = { 0 };
-	int rc;
+	int rc, verdict = EXIT_DONE;
 
 	keep_standard_streams();
 	stop_install();
@@ -853,8 +923,10 @@ main(int argc, char **argv)
 		rc = end_control(&r, run(&r, &err), &err);
 	if (rc != 0)
 		fprintf(stderr, "dpdk-sibfwd: %s\n", err.text);
+	if (rc == 0 && r.options.margin_given)
+		verdict = (int)verdict_exit(comparisons_verdict(&r.comparisons, r.options.margin));
 	tear_down(&r);
 	if (r.experiment.stuck)
 		_exit(err.code);
-	return rc != 0 ? (int)err.code : EXIT_DONE;
+	return rc != 0 ? (int)err.code : verdict;
 }

@@ -388,15 +388,84 @@ set_sibling(struct options *o, const struct option_row *row, const char *arg, st
 	return 0;
 }
 
+/* One of the list; len of its characters. */
+static int
+add_scenario(struct options *o, const char *text, size_t len, struct err *err)
+{
+	char copy[SCENARIO_MAX + 1];
+	struct err why;
+
+	/* One character too many is left for scenario_parse() to complain of. */
+	snprintf(copy, sizeof(copy), "%.*s", (int)RTE_MIN(len, sizeof(copy) - 1), text);
+	if (o->nb_scenarios == SCHEDULE_SCENARIOS_MAX)
+		return err_set(err, EXIT_USAGE, "--scenario: more than %d", SCHEDULE_SCENARIOS_MAX);
+	if (scenario_parse(&o->scenarios[o->nb_scenarios], copy, &why) != 0)
+		return err_set(err, why.code, "--%s", why.text);
+	for (unsigned int i = 0; i < o->nb_scenarios; i++)
+		if (strcmp(o->scenarios[i].text, copy) == 0)
+			return err_set(err, EXIT_USAGE,
+					"--scenario: %s is there twice (--null-test compares a scenario with itself)",
+					copy);
+	o->nb_scenarios++;
+	return 0;
+}
+
 static int
 set_scenario(struct options *o, const struct option_row *row, const char *arg, struct err *err)
 {
-	struct err why;
+	size_t len;
 
 	(void)row;
-	if (scenario_parse(&o->scenario, arg, &why) == 0)
+	o->nb_scenarios = 0;
+	for (;; arg += len + 1) {
+		len = strcspn(arg, ",");
+		if (add_scenario(o, arg, len, err) != 0)
+			return -1;
+		if (arg[len] == '\0')
+			return 0;
+	}
+}
+
+static int
+set_order(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	static const char random[] = "random";
+	struct option_row seed = { .name = "order=random:SEED", .max = 1.8e19 };
+
+	o->order = ORDER_ABBA;
+	if (strcmp(arg, "abba") == 0)
 		return 0;
-	return err_set(err, why.code, "--%s", why.text);
+	o->order = ORDER_RANDOM;
+	if (strcmp(arg, random) == 0)
+		return 0;
+	if (strncmp(arg, "random:", strlen(random) + 1) != 0)
+		return bad_value(row, arg, "neither abba nor random[:SEED]", err);
+	return parse_number(&seed, arg + strlen(random) + 1, &o->seed, err);
+}
+
+static int
+set_preset(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	static const struct {
+		const char *name;
+		uint32_t windows;
+		double duration;
+	} presets[] = { { "trend", 10, 1 }, { "patch", 5, 10 }, { "bisect", 60, 1 } };
+
+	for (size_t i = 0; i < RTE_DIM(presets); i++)
+		if (strcmp(presets[i].name, arg) == 0) {
+			o->windows = presets[i].windows;
+			o->duration = presets[i].duration;
+			return 0;
+		}
+	return bad_value(row, arg, "none of trend patch bisect", err);
+}
+
+static int
+set_margin(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	o->margin_given = true;
+	return set_double(o, row, arg, err);
 }
 
 static int
@@ -489,10 +558,20 @@ static const struct option_row table[] = {
 			"write the first N frames as sent, after the run (none, 64)" },
 	{ "sibling", "CPU", set_sibling, AT(sibling), 0, 65535, NULL,
 			"CPU whose idling matters; auto: the SMT sibling or the closest (auto)" },
-	{ "scenario", "S", set_scenario, 0, 0, 0, NULL,
+	{ "scenario", "S[,S...]", set_scenario, 0, 0, 0, NULL,
 			"what the sibling does: words of idlectl joined by + (as-is)" },
+	{ "null-test", NULL, set_flag, AT(null_test), 1, 0, NULL,
+			"the scenario against itself: the noise floor" },
 	{ "duration", "SEC", set_double, AT(duration), 0.001, 86400, NULL, "of a window (1)" },
-	{ "windows", "N", set_u32, AT(windows), 1, 1e6, NULL, "how many (3)" },
+	{ "windows", "N", set_u32, AT(windows), 1, 1e6, NULL, "how many a visit (3)" },
+	{ "blocks", "N", set_u32, AT(blocks), 1, 1e5, NULL,
+			"of visits, two to each of several scenarios (1)" },
+	{ "order", "WORD", set_order, 0, 0, 0, NULL,
+			"of the visits: abba, every other block reversed, or random[:SEED] (abba)" },
+	{ "preset", "WORD", set_preset, 0, 0, 0, NULL,
+			"windows a visit: trend 10 of 1 s, patch 5 of 10 s, bisect 60 of 1 s" },
+	{ "margin", "PCT", set_margin, AT(margin), 0, 100, NULL,
+			"a change within it is none; the exit code is the verdict (2)" },
 	{ "warmup", "SEC", set_double, AT(warmup), 0, 3600, NULL, "flagged row before them (1)" },
 	{ "settle", "SEC", set_double, AT(settle), 0, 3600, NULL, "forwarding before that (0.2)" },
 	{ "record-perf-events", NULL, set_flag, AT(record_perf_events), 1, 0, NULL,
@@ -530,7 +609,11 @@ set_defaults(struct options *o)
 		.null_len = 64,
 		.save_frames = 64,
 		.sibling = -1,
-		.scenario = { .text = "as-is" },
+		.scenarios = { { .text = "as-is" } },
+		.nb_scenarios = 1,
+		.blocks = 1,
+		.seed = 1,
+		.margin = 2,
 		.duration = 1,
 		.windows = 3,
 		.warmup = 1,
@@ -566,6 +649,13 @@ check_together(const struct options *o, struct err *err)
 {
 	uint32_t room = o->mbuf_size - 128u; /* RTE_PKTMBUF_HEADROOM */
 
+	if (o->null_test && o->nb_scenarios > 1)
+		return err_set(err, EXIT_USAGE,
+				"--null-test and --scenario with %u scenarios contradict each other",
+				o->nb_scenarios);
+	if (o->margin_given && o->nb_scenarios == 1 && !o->null_test)
+		return err_set(err, EXIT_USAGE,
+				"--margin: one scenario is compared with nothing; give --scenario=S,S or --null-test");
 	if (o->source != SOURCE_DEV && (o->portmask != 0 || o->nb_ports != 0))
 		return err_set(err, EXIT_USAGE,
 				"--%s and --source=%s contradict each other: that source makes its ports",
@@ -657,6 +747,22 @@ parse_with_getopt(struct options *o, int argc, char *const argv[], struct err *e
 	return rc;
 }
 
+/* The second name of a null test; sibfwd-report knows it by the suffix. */
+static int
+add_null(struct options *o, struct err *err)
+{
+	struct scenario *null = &o->scenarios[o->nb_scenarios];
+	size_t len = strlen(o->scenarios[0].text);
+
+	*null = o->scenarios[0];
+	if (len + strlen(SCHEDULE_NULL) >= sizeof(null->text))
+		return err_set(err, EXIT_USAGE, "--null-test: --scenario=%s is too long for it",
+				null->text);
+	memcpy(null->text + len, SCHEDULE_NULL, sizeof(SCHEDULE_NULL));
+	o->nb_scenarios++;
+	return 0;
+}
+
 int
 options_parse(struct options *o, int argc, char *const argv[], struct err *err)
 {
@@ -667,7 +773,11 @@ options_parse(struct options *o, int argc, char *const argv[], struct err *err)
 	rc = parse_with_getopt(o, argc, argv, err);
 	/* EAL uses getopt too, and its complaints are wanted. */
 	opterr = loud;
-	return rc == 0 ? check_together(o, err) : rc;
+	if (rc == 0)
+		rc = check_together(o, err);
+	if (rc == 0 && o->null_test)
+		rc = add_null(o, err);
+	return rc;
 }
 
 void

@@ -13,6 +13,7 @@
 
 #include "err.h"
 #include "scenario.h"
+#include "schedule.h"
 #include "fwd.h"
 
 #define OPTIONS_PORTS_MAX 32 /* RTE_MAX_ETHPORTS of the distributions' DPDK */
@@ -73,9 +74,16 @@ struct options {
 	size_t save_path_len;
 	uint32_t save_frames;
 	int sibling; /* CPU, or -1: auto */
-	struct scenario scenario;
+	struct scenario scenarios[SCHEDULE_SCENARIOS_MAX];
+	unsigned int nb_scenarios; /* 1 at least */
+	bool null_test; /* the second scenario is the first under another name */
 	double duration, warmup, settle; /* seconds */
-	uint32_t windows;
+	uint32_t windows; /* a visit */
+	uint32_t blocks;
+	enum order order;
+	uint64_t seed; /* of the random order */
+	double margin; /* percent */
+	bool margin_given; /* the exit code is the verdict */
 	double taint_bound[TAINT_MAX];
 	const char *out;
 	enum output_format format;

@@ -56,31 +56,6 @@ show_json(const struct result_set *set, const struct comparisons *clean,
 	return 0;
 }
 
-static bool
-has_tainted(const struct result_set *set)
-{
-	for (size_t i = 0; i < set->nb_windows; i++)
-		if (set->windows[i].tainted == 1 && set->windows[i].warmup == 0)
-			return true;
-	return false;
-}
-
-static int
-show_table(const struct result_set *set, const struct comparisons *clean,
-		const struct comparisons *with_tainted, double margin, struct err *err)
-{
-	if (result_print_table(stdout, set->windows, set->nb_windows) != 0)
-		return ferror(stdout) == 0 ? no_memory(err) : 0;
-	if (clean->nb > 0)
-		putchar('\n');
-	comparisons_print(stdout, clean, margin);
-	if (clean->nb > 0 && has_tainted(set)) {
-		printf("\nwith tainted windows:\n");
-		comparisons_print(stdout, with_tainted, margin);
-	}
-	return 0;
-}
-
 static int
 show(const struct result_set *set, const struct request *request, struct err *err)
 {
@@ -93,8 +68,9 @@ show(const struct result_set *set, const struct request *request, struct err *er
 		rc = no_memory(err);
 	else if (request->format == FORMAT_JSON)
 		rc = show_json(set, &clean, &with_tainted, request->margin, err);
-	else
-		rc = show_table(set, &clean, &with_tainted, request->margin, err);
+	else if (compare_print(stdout, set->windows, set->nb_windows, request->margin) != 0 &&
+			!ferror(stdout))
+		rc = no_memory(err);
 	comparisons_free(&clean);
 	comparisons_free(&with_tainted);
 	return rc;

@@ -172,11 +172,9 @@ check_word(unsigned int cpu, const struct word *w, struct err *err)
 }
 
 int
-control_apply(struct control *c, unsigned int cpu, const struct scenario *s, struct err *err)
+control_check(unsigned int cpu, const struct scenario *s, struct err *err)
 {
 	struct idle_states states;
-	struct err undo;
-	int rc = 0;
 
 	cpuidle_read(&states, cpu);
 	if (scenario_check(s, cpu, &states, err) != 0)
@@ -184,6 +182,17 @@ control_apply(struct control *c, unsigned int cpu, const struct scenario *s, str
 	for (unsigned int i = 0; i < s->nb; i++)
 		if (check_word(cpu, &s->words[i], err) != 0)
 			return -1;
+	return 0;
+}
+
+int
+control_apply(struct control *c, unsigned int cpu, const struct scenario *s, struct err *err)
+{
+	struct err undo;
+	int rc = 0;
+
+	if (control_check(cpu, s, err) != 0)
+		return -1;
 	c->cpu = cpu;
 	c->scenario = s;
 	for (unsigned int i = 0; i < s->nb && rc == 0; i++)

@@ -46,6 +46,9 @@ struct control {
  */
 int control_begin(struct control *c, const char *who, struct err *err);
 
+/* Whether the machine has what a scenario needs: 0, or -1 with err set as control_apply() does. */
+int control_check(unsigned int cpu, const struct scenario *s, struct err *err);
+
 /*
  * Apply a scenario, which outlives the control, to a CPU. Returns 0, or -1 with err set and everything
  * as before: 4 where the machine lacks what a word needs, 1 where something failed, 6 where it then

@@ -65,7 +65,9 @@ split(char *text, size_t size, char *words[WORDS_MAX + 2])
 static void
 check_understood(const struct options *o)
 {
-	CHECK(o->mode != NULL && o->scenario.text[0] != '\0' && o->scenario.nb <= WORD_KINDS);
+	CHECK(o->mode != NULL && o->nb_scenarios >= 1 &&
+			o->nb_scenarios <= SCHEDULE_SCENARIOS_MAX &&
+			o->scenarios[0].text[0] != '\0' && o->scenarios[0].nb <= WORD_KINDS);
 	CHECK(o->source_text != NULL);
 	CHECK(o->burst >= 1 && o->burst <= LCORE_BURST_MAX);
 	CHECK(o->nb_ports <= OPTIONS_PORTS_MAX);

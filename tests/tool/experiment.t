@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Several scenarios in one run: the order of the visits, what is measured again, what is compared, and that
+# the machine is as before after each visit. On this machine, with loads, which every machine has.
+. "${0%/*}/lib.sh"
+
+results=$tmp/results
+free() { [ ! -e /run/sibfwd/journal ] && { [ ! -e /run/sibfwd/lock ] || flock -w 5 /run/sibfwd/lock true; }; }
+# A machine that others use taints every window; here that is not what is asked.
+bounds=()
+for cause in irqs ctxsw steal smi unsaturated missed nombuf freq state; do
+	bounds+=(--taint-$cause=1e11)
+done
+
+# with OPTION...: a short run into $results.
+with() {
+	rm -rf "$results"
+	forward --source=null --sibling=0 --out="$results" --duration=0.02 "${bounds[@]}" "$@"
+}
+
+# visits: what the rows say of the order, "block/position scenario" a visit.
+visits() {
+	python3 -c 'import csv, sys
+last = None
+for r in csv.DictReader(open(sys.argv[1], newline="")):
+    if r["visit"] != last:
+        print(r["block"] + "/" + r["position"], r["scenario"])
+    last = r["visit"]' "$results/windows.csv"
+}
+order() { visits | sed 's/.* //' | tr '\n' ' '; }
+# json FILTER WANTED: of result.json.
+json() { is "$(jq -c "$1" "$results/result.json")" "$2" "$1"; }
+
+ok "two scenarios, two blocks: A B B A, B A A B" eval 'with --scenario=as-is,busy --blocks=2 && worked &&
+	is "$(order)" "as-is busy busy as-is busy as-is as-is busy " order'
+ok "blocks and positions are numbered" is "$(visits | sed 's/ .*//' | tr '\n' ' ')" \
+	"1/1 1/2 1/3 1/4 2/1 2/2 2/3 2/4 " numbers
+ok "what was asked is what was done" eval 'json "[.blocks, .windows_asked, .windows_done, .scenarios]" \
+	"[2,8,8,[\"as-is\",\"busy\"]]"'
+ok "each visit was verified and given back" eval 'is "$(grep -c "busy applied and verified" "$results/log.txt")" 4 \
+	visits && is "$(grep -c "given back" "$results/log.txt")" 4 ends && free'
+ok "the two are compared" eval 'json ".comparisons[0] | [.base, .other, .n_base]" "[\"as-is\",\"busy\",2]" &&
+	has "$tmp/out" "busy over as-is"'
+ok "and sibfwd-report says the same" eval '"$report" check "$results" && "$report" show "$results" >"$tmp/shown" &&
+	has "$tmp/shown" "$(grep "^busy over" "$tmp/out")"'
+ok "without --margin there is no verdict" json .verdict null
+ok "three scenarios: A B C C B A" eval 'with --scenario=as-is,busy,pause && worked &&
+	is "$(order)" "as-is busy pause pause busy as-is " order'
+ok "a random order is the same by the same seed" eval 'with --scenario=as-is,busy --blocks=3 --order=random:5 &&
+	worked && first=$(order) && json ".seed" 5 && with --scenario=as-is,busy --blocks=3 --order=random:5 &&
+	is "$(order)" "$first" order'
+ok "one scenario has one visit a block" eval 'with --blocks=3 && worked && is "$(order)" "as-is as-is as-is " order'
+ok "warm-up windows are flagged in every visit" eval 'with --scenario=as-is,busy --warmup=0.01 && worked &&
+	is "$(python3 -c "import csv, sys
+print([r[\"warmup\"] for r in csv.DictReader(open(sys.argv[1], newline=\"\"))])" "$results/windows.csv")" \
+	"[$(printf "'\''1'\'', '\''0'\'', %.0s" 1 2 3)'\''1'\'', '\''0'\'']" warmup'
+ok "a null test: one scenario under two names" eval 'with --null-test --blocks=2 && worked &&
+	is "$(order)" "as-is as-is/null as-is/null as-is as-is/null as-is as-is as-is/null " order &&
+	json ".comparisons[0].null_test" true && has "$tmp/out" "null test"'
+ok "a tainted block is measured again, but not for ever" eval '
+	with --scenario=as-is,busy --blocks=2 --taint-irqs=0; worked &&
+	json "[.blocks, .windows_asked, .windows_done, .blocks_again]" "[2,8,16,2]" &&
+	is "$(order)" "$(for i in 1 2 3; do echo -n "as-is busy busy as-is "; done)busy as-is as-is busy " order &&
+	has "$results/log.txt" "block 1 is tainted and measured again"'
+ok "preset: windows of a visit" eval 'forward --source=null --preset=patch --dry-run && has "$tmp/out" "5 windows of 10 s"'
+ok "--dry-run shows order and time" eval 'forward --source=null --sibling=0 --scenario=as-is,busy --blocks=10 --windows=3 \
+	--duration=1 --warmup=1 --settle=0 --dry-run && has "$tmp/out" "block 1      as-is busy busy as-is" \
+	"block 2      busy as-is as-is busy" "time        160.0 s" "10 blocks of 4 visits" && free'
+
+# ---- verdicts ----
+
+# verdict CODE: the exit code is that of the verdict in result.json.
+verdict() {
+	case $(jq -r .verdict "$results/result.json") in
+	same | improvement) is "$rc" 0 "exit code" ;;
+	regression) is "$rc" 3 "exit code" ;;
+	inconclusive) is "$rc" 5 "exit code" ;;
+	*) return 1 ;;
+	esac
+}
+ok "with --margin the exit code is the verdict" eval 'with --scenario=as-is,busy --blocks=3 --margin=100 && verdict'
+ok "one block makes no verdict: 5" eval 'with --scenario=as-is,busy --margin=2; is "$rc" 5 "exit code" && verdict'
+ok "tainted windows alone make none" eval 'with --scenario=as-is,busy --blocks=2 --margin=100 --taint-irqs=0
+	is "$rc" 5 "exit code" && json .verdict "\"inconclusive\"" && has "$tmp/out" "tainted only"'
+
+# ---- wrong ----
+
+ok "a scenario twice" eval 'with --scenario=busy,busy; failed_with 2 "busy is there twice"'
+ok "a scenario that is none, among others" eval 'with --scenario=as-is,often:5; failed_with 2 often'
+ok "nothing between two commas" eval 'with --scenario=as-is,,busy; failed_with 2 scenario'
+ok "too many" eval 'with --scenario=$(seq -s, -f "wake:%g" 1 17); failed_with 2 "more than 16"'
+ok "a null test of two" eval 'with --null-test --scenario=as-is,busy; failed_with 2 "--null-test"'
+ok "a margin for one scenario" eval 'with --margin=2; failed_with 2 "--margin"'
+ok "an order that is none" eval 'with --order=abab; failed_with 2 "--order=abab"'
+ok "a seed that is none" eval 'with --order=random:x; failed_with 2 "random"'
+ok "a preset that is none" eval 'with --preset=fast; failed_with 2 "--preset=fast"'
+ok "one that the machine lacks ends the run before the first window" eval 'with --scenario=as-is,clear
+	[ -e /dev/sibidle ] || { failed_with 4 sibidle.ko && [ ! -e "$results" ]; }'
+
+# ---- ended before its time ----
+
+for signal in INT KILL; do
+	ok "SIG$signal between visits: whole rows, and the machine is given back" eval '
+		rm -rf "$results"
+		start --source=null --sibling=0 --scenario=busy,pause --blocks=500 --duration=0.02 --out="$results" "${bounds[@]}"
+		sleep 2.5; kill -$signal $pid; finish
+		for i in $(seq 200); do free && break; sleep 0.02; done; free && "$report" show "$results" >/dev/null &&
+		[ "$(visits | wc -l)" -gt 3 ]'
+done
+ok "what SIGINT ended says so" eval 'rm -rf "$results"
+	start --source=null --sibling=0 --scenario=busy,pause --blocks=500 --duration=0.02 --out="$results" "${bounds[@]}"
+	sleep 2; kill -INT $pid; finish; json .interrupted true && "$report" check "$results"'
+
+end_tests
