@@ -23,12 +23,20 @@ export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
 tests/data/machines/unpack skx-2s-6.1 "$tree" || bail "no tree"
 
 idlectl() { "$idlectl" --sysroot "$tree" "$@"; }
-snapshot() { (cd "$tree" && find sys proc -type f -exec grep -H . {} + | sort); }
+# snapshot [DIR...]: of the whole tree, or below DIR.
+snapshot() { (cd "$tree" && find "${@:-.}" -path ./run -prune -o -type f -exec grep -H . {} + | sort); }
+cpu1=sys/devices/system/cpu/cpu1
 snapshot >"$tmp/before"
+snapshot $cpu1 >"$tmp/cpu1"
 
 # as_before: no file differs, nothing is left behind.
 as_before() {
 	snapshot | diff "$tmp/before" - && [ ! -e "$journal" ] && flock -n "$lock" true
+}
+
+# step_undone: the same of the CPU alone; the whole tree is looked at after the last step.
+step_undone() {
+	snapshot $cpu1 | diff "$tmp/cpu1" - && [ ! -e "$journal" ] && flock -n "$lock" true
 }
 
 # The supervisor may still be at it.
@@ -50,7 +58,7 @@ until_step() {
 	wait_free || return 1
 	[ $rc -eq 9 ] || [ $rc -eq 0 ] || { echo "exit code $rc"; return 1; }
 	case $2 in both | restorer) false ;; esac || idlectl restore >>"$tmp/out" 2>&1 || return 1
-	as_before
+	step_undone
 }
 
 # later_step N SCENARIO: kill -9 of the supervisor there, and of the worker once there is another one.
@@ -62,7 +70,7 @@ later_step() {
 		done
 		kill -KILL $PPID' >"$tmp/out" 2>&1
 	rc=$?
-	wait_free && as_before
+	wait_free && step_undone
 }
 
 # set_step N WHO SCENARIO: kill -9 of set at its step N, or of what it leaves behind at a step of that:
@@ -85,7 +93,7 @@ set_step() {
 		[ -z "$holder" ] || kill -KILL "$holder" 2>/dev/null
 		;;
 	esac
-	wait_free && as_before
+	wait_free && step_undone
 }
 
 # each HOW...: a function above that is called with the step and with HOW, at every step there is.
@@ -106,7 +114,7 @@ each() {
 		}
 		[ $rc -ne 9 ] || break
 	done
-	[ "$step" -gt "$min" ] && [ "$step" -lt 1000 ]
+	[ "$step" -gt "$min" ] && [ "$step" -lt 1000 ] && as_before
 }
 
 # With sanitizers every step takes a while: one scenario of several changes.
@@ -115,7 +123,7 @@ scenarios="c1 poll limit:50 offline c6+limit:200"
 case ${ONLY-} in "") ;; others) scenarios= ;; *) scenarios=$ONLY ;; esac
 for scenario in $scenarios; do
 	idlectl run --cpu 1 --scenario "$scenario" -- sh -c '
-		cd "$0" && find sys proc -type f -exec grep -H . {} + | sort' "$tree" >"$tmp/during"
+		cd "$0" && find . -path ./run -prune -o -type f -exec grep -H . {} + | sort' "$tree" >"$tmp/during"
 	ok "$scenario changes the tree" eval '! cmp -s "$tmp/before" "$tmp/during"'
 	ok "$scenario is gone afterwards" as_before
 	for who in worker supervisor both; do
