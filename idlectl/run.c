@@ -96,7 +96,7 @@ command_scenarios(const struct options *o, struct err *err)
 {
 	struct topology t;
 	struct idle_states states;
-	json_t *all = json_array();
+	json_t *all;
 	int cpu;
 
 	if (topology_open(&t, o->topology, err) != 0)
@@ -105,6 +105,7 @@ command_scenarios(const struct options *o, struct err *err)
 	topology_close(&t);
 	if (cpu < 0)
 		return -1;
+	all = json_array();
 	cpuidle_read(&states, (unsigned int)cpu);
 	if (!o->json && !o->words)
 		printf("Words of one group exclude each other; words of several are joined by \"+\".\n");
