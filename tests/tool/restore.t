@@ -364,12 +364,12 @@ outlives() {
 ok "kill -9 of run ends its command too" outlives
 
 # On this machine, whose loads are threads of the worker.
-free_here() { [ ! -e /run/sibfwd/journal ] && flock -w 5 /run/sibfwd/lock true; }
+free_here() { flock -w 5 /run/sibfwd/lock true && [ ! -e /run/sibfwd/journal ]; }
 # kill_live WHO: run with a load, its worker, supervisor or both killed while its command sleeps.
 kill_live() {
 	local worker supervisor i
 	rm -f "$tmp/pid"
-	"$idlectl" run --cpu 0 --scenario wake:100 -- sh -c 'echo $$ >"$0"; exec sleep 60' "$tmp/pid" \
+	"$idlectl" run --cpu 0 --scenario busy -- sh -c 'echo $$ >"$0"; exec sleep 60' "$tmp/pid" \
 		2>"$tmp/err" &
 	worker=$!
 	for i in $(seq 250); do [ -s "$tmp/pid" ] && break; sleep 0.02; done
