@@ -73,6 +73,9 @@ later_step() {
 	wait_free && step_undone
 }
 
+# lives PID: and is not one that has ended and waits to be told of.
+lives() { grep -qs "^State:.[^ZX]" "/proc/$1/status"; }
+
 # set_step N WHO SCENARIO: kill -9 of set at its step N, or of what it leaves behind at a step of that:
 # the holder, or its supervisor and, once there is another one, the holder.
 set_step() {
@@ -85,7 +88,7 @@ set_step() {
 	child-supervisor)
 		holder=$(sed -n 's/.*process \([0-9]*\).*/\1/p' "$tmp/out")
 		for i in $(seq 50); do
-			[ -n "$holder" ] && kill -0 "$holder" 2>/dev/null || break
+			[ -n "$holder" ] && lives "$holder" || break
 			! pgrep -x -P "$holder" -r R,S,D sibfwd-restore >/dev/null || break
 			sleep 0.01
 		done
