@@ -11,7 +11,6 @@
 
 #define RESAMPLES 10000
 #define SEED 1 /* the same windows give the same interval */
-#define LINE_WIDTH 100
 
 static const struct {
 	const char *word;
@@ -84,7 +83,6 @@ struct unit {
 	double weighted, seconds; /* pps by time, and the time */
 	double packets, ticks;
 	double start; /* s since 1970, by time */
-	size_t nb_clean, nb_tainted; /* windows */
 };
 
 struct units {
@@ -120,22 +118,32 @@ has_bursts(const struct sum *sums, size_t n)
 	return false;
 }
 
+/* An arm by its name, -1: there is none. */
+static int
+arm_of(const struct units *u, const char *name)
+{
+	for (size_t i = 0; i < u->nb_arms; i++)
+		if (strcmp(u->arms[i], name) == 0)
+			return (int)i;
+	return -1;
+}
+
 /* The arm of a window, which is added where it is new. */
 static size_t
 find_arm(struct units *u, const struct sum *sum, bool bursts)
 {
 	char name[COMPARE_ARM_MAX];
-	size_t i;
+	int arm;
 
 	snprintf(name, sizeof(name), "%s", sum->first->scenario);
 	if (bursts)
 		snprintf(name + strlen(name), sizeof(name) - strlen(name), " burst %s",
 				result_integer(sum->first->burst).text);
-	for (i = 0; i < u->nb_arms; i++)
-		if (strcmp(u->arms[i], name) == 0)
-			return i;
-	memcpy(u->arms[u->nb_arms++], name, sizeof(name));
-	return i;
+	arm = arm_of(u, name);
+	if (arm >= 0)
+		return (size_t)arm;
+	memcpy(u->arms[u->nb_arms], name, sizeof(name));
+	return u->nb_arms++;
 }
 
 static struct unit *
@@ -159,8 +167,6 @@ add_window(struct units *u, const struct sum *sum, size_t arm, bool with_tainted
 		unit = &u->at[u->nb++];
 		*unit = (struct unit){ .run_id = w->run_id, .block = w->block, .arm = arm };
 	}
-	unit->nb_clean += !sum->tainted;
-	unit->nb_tainted += sum->tainted;
 	if (sum->tainted && !with_tainted)
 		return;
 	unit->weighted += sum->pps * sum->seconds;
@@ -354,15 +360,6 @@ struct values {
 	double *pps, *cycles; /* logarithms */
 	bool tainted_only;
 };
-
-static int
-arm_of(const struct units *u, const char *name)
-{
-	for (size_t i = 0; i < u->nb_arms; i++)
-		if (strcmp(u->arms[i], name) == 0)
-			return (int)i;
-	return -1;
-}
 
 /* Add the blocks of an arm in one run; of several runs each is one value, the mean of its blocks. */
 static void
@@ -612,7 +609,7 @@ print_name(FILE *out, const struct comparison *c)
 	if (strlen(name) <= 28)
 		fprintf(out, "%-28s", name);
 	else
-		fprintf(out, "%.*s\n%28s", LINE_WIDTH, name, "");
+		fprintf(out, "%.*s\n%28s", TABLE_WIDTH, name, "");
 }
 
 static void

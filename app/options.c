@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare.h"
 #include "options.h"
 
 #define MBUF_SIZE_DEFAULT 2176 /* RTE_MBUF_DEFAULT_BUF_SIZE: 2 KiB and the headroom */
@@ -613,7 +614,7 @@ set_defaults(struct options *o)
 		.nb_scenarios = 1,
 		.blocks = 1,
 		.seed = 1,
-		.margin = 2,
+		.margin = COMPARE_MARGIN,
 		.duration = 1,
 		.windows = 3,
 		.warmup = 1,

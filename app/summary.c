@@ -10,7 +10,6 @@
 #include "stats.h"
 #include "summary.h"
 
-#define TABLE_WIDTH 100
 #define LABEL_WIDTH 12
 #define SCENARIO_WIDTH_MIN 8
 #define SCENARIO_WIDTH_MAX 20

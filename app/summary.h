@@ -7,6 +7,8 @@
  */
 #include "result.h"
 
+#define TABLE_WIDTH 100 /* characters of a line at most */
+
 /* One window: the sum over its lcores. Also holds one lcore alone, for the table. */
 struct sum {
 	const struct result_window *first; /* of its rows, for what all have in common */
