@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The fuzz targets find nothing in FUZZ_SECONDS (60) each; all run at once.
+# The fuzz targets find nothing in FUZZ_SECONDS (20) each; all run at once.
 set -u
 targets="capture options result"
 tmp=$(mktemp -d)
@@ -11,7 +11,7 @@ find "$tmp/captures" -type f -size -64k ! -name '*.json' -exec cp {} "$tmp/captu
 build/app/dpdk-sibfwd --help | sed -n 's/^  \(--[a-z-]*=*\)\([A-Z]*\).*/\1/p' >"$tmp/options/all"
 
 for t in $targets; do
-	(cd "$tmp" && exec "$OLDPWD/build-fuzz/tests/fuzz_$t" -max_total_time="${FUZZ_SECONDS:-60}" \
+	(cd "$tmp" && exec "$OLDPWD/build-fuzz/tests/fuzz_$t" -max_total_time="${FUZZ_SECONDS:-20}" \
 		-artifact_prefix="$OLDPWD/build-fuzz/" -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 "$tmp/$t" >"$tmp/$t.log" 2>&1) &
 	pids="${pids-} $!"
 done
