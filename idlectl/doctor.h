@@ -4,7 +4,7 @@
 
 /*
  * Between the parts of idlectl doctor: what the checks look at, and how they answer. A new check is a
- * function below and a row in the table of doctor.c.
+ * function below and a row in the table of doctor_command.c.
  */
 #include <stdbool.h>
 
@@ -39,6 +39,21 @@ struct machine {
 	char *driver; /* of cpuidle */
 	char *stat[2]; /* /proc/stat, LOAD_MS apart; the second on a live machine only */
 };
+
+/* Fill in all but t, cpu and sibling; or free that. */
+void machine_read_all(struct machine *m);
+void machine_free(struct machine *m);
+
+/* The SMT sibling of cpu that is on line, -1: none. set is a buffer. */
+int machine_sibling(const struct topology *t, unsigned int cpu, hwloc_bitmap_t set);
+
+/* The table prints the text, which is to be freed; scripts go by its beginning, and by the word in JSON. */
+struct verdict {
+	const char *word;
+	char *text;
+};
+
+struct verdict machine_judge(const struct machine *m);
 
 /* Fill in spectre_v2 and mitigation. */
 void read_mitigation(struct machine *m);
