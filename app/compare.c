@@ -225,15 +225,16 @@ ln_cycles(const struct unit *u)
 /* Arrays of what is computed with, for pairs of blocks. */
 struct pairs {
 	size_t n;
-	double *d, *cycles, *base, *other, *base_time, *other_time;
+	double *d, *base, *other, *base_cycles, *other_cycles, *base_time, *other_time;
 };
 
 static int
 pairs_make(struct pairs *p, size_t n)
 {
-	double *all = calloc(6 * (n + 1), sizeof(*all));
+	double *all = calloc(7 * (n + 1), sizeof(*all));
 
-	*p = (struct pairs){ 0, all, all + n, all + 2 * n, all + 3 * n, all + 4 * n, all + 5 * n };
+	*p = (struct pairs){ 0, all, all + n, all + 2 * n, all + 3 * n, all + 4 * n, all + 5 * n,
+		all + 6 * n };
 	return all == NULL ? -1 : 0;
 }
 
@@ -251,7 +252,8 @@ pairs_read(struct pairs *p, struct units *u, size_t base, size_t other)
 		p->base[p->n] = ln_pps(a);
 		p->other[p->n] = ln_pps(b);
 		p->d[p->n] = ln_pps(b) - ln_pps(a);
-		p->cycles[p->n] = ln_cycles(b) - ln_cycles(a);
+		p->base_cycles[p->n] = ln_cycles(a);
+		p->other_cycles[p->n] = ln_cycles(b);
 		p->base_time[p->n] = a->start / a->seconds / 3600;
 		p->other_time[p->n] = b->start / b->seconds / 3600;
 		p->n++;
@@ -294,7 +296,9 @@ fill_pairs(struct comparison *c, const struct pairs *p, size_t k)
 	c->verdict_level = 1 - (1 - COMPARE_LEVEL) / (double)k;
 	wide = stats_t_interval(p->d, p->n, c->verdict_level);
 	c->verdict_half = wide.half;
-	c->cycles = percent(stats_mean(p->cycles, p->n));
+	c->cycles_base = exp(stats_mean(p->base_cycles, p->n));
+	c->cycles_other = exp(stats_mean(p->other_cycles, p->n));
+	c->cycles = percent(log(c->cycles_other / c->cycles_base));
 	c->median = percent(stats_median(p->d, p->n));
 	c->sign_p = stats_sign_test(p->d, p->n);
 	c->bootstrap = (struct stats_range){ NAN, NAN };
@@ -430,7 +434,9 @@ compare_runs(struct comparison *c, const struct side *base, const struct side *n
 		c->pps_base = exp(stats_mean(a.pps, a.n));
 		c->pps_other = exp(stats_mean(b.pps, b.n));
 		c->d = stats_welch(a.pps, a.n, b.pps, b.n, COMPARE_LEVEL, &c->df);
-		c->cycles = percent(stats_mean(b.cycles, b.n) - stats_mean(a.cycles, a.n));
+		c->cycles_base = exp(stats_mean(a.cycles, a.n));
+		c->cycles_other = exp(stats_mean(b.cycles, b.n));
+		c->cycles = percent(log(c->cycles_other / c->cycles_base));
 		c->median = c->sign_p = c->drift_base = c->drift_other = c->drift_span = NAN;
 		c->bootstrap = (struct stats_range){ NAN, NAN };
 	}
@@ -567,6 +573,9 @@ comparison_json(const struct comparison *c, double margin)
 	if (!c->null_test)
 		json_object_set_new(json, "verdict",
 				json_string(verdict_word(comparison_verdict(c, margin))));
+	json_object_set_new(json, "tsc_cycles_per_packet_base", result_number_json(c->cycles_base));
+	json_object_set_new(
+			json, "tsc_cycles_per_packet_other", result_number_json(c->cycles_other));
 	json_object_set_new(json, "null_test", json_boolean(c->null_test));
 	json_object_set_new(json, "median_percent", result_number_json(c->median));
 	json_object_set_new(json, "sign_test_p", result_number_json(c->sign_p));

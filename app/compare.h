@@ -62,6 +62,7 @@ struct comparison {
 	double df; /* of Welch's interval; NAN for pairs */
 	double verdict_half; /* half-width at the level of the verdict */
 	double verdict_level; /* 1 - 0.05 / k */
+	double cycles_base, cycles_other; /* TSC cycles a packet, geometric mean of all units */
 	double cycles; /* change of TSC cycles a packet, percent */
 	/* Of pairs only, else NAN. */
 	double median; /* of the pairs, percent */

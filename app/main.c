@@ -19,12 +19,14 @@
 #include "compare.h"
 #include "control.h"
 #include "environment.h"
+#include "expect.h"
 #include "experiment.h"
 #include "lcore.h"
 #include "machine.h"
 #include "options.h"
 #include "placement.h"
 #include "port.h"
+#include "reproduce.h"
 #include "result.h"
 #include "stop.h"
 #include "warn.h"
@@ -62,6 +64,7 @@ struct run {
 	struct control control;
 	struct experiment experiment;
 	struct comparisons comparisons;
+	char *forced; /* why no effect is expected, where --reproduce runs all the same */
 };
 
 /* ---- before EAL ---- */
@@ -517,6 +520,10 @@ result_json(const struct run *r, const struct err *err)
 					? json_string(verdict_word(comparisons_verdict(
 							  &r->comparisons, o->margin)))
 					: json_null());
+	if (o->reproduce)
+		json_object_set_new(json, "published", reproduce_published_json());
+	json_object_set_new(
+			json, "forced", r->forced != NULL ? json_string(r->forced) : json_null());
 	json_object_set_new(json, "error", err != NULL ? result_text_json(err->text) : json_null());
 	return json;
 }
@@ -539,7 +546,9 @@ write_results(struct run *r, const struct err *run_err, json_t *before, struct e
 				? -1
 				: 0;
 	if (r->options.format == FORMAT_TABLE && r->nb_rows > 0 &&
-			compare_print(stdout, r->rows, r->nb_rows, r->options.margin) != 0 &&
+			(compare_print(stdout, r->rows, r->nb_rows, r->options.margin) != 0 ||
+					reproduce_print(stdout, r->rows, r->nb_rows,
+							r->options.margin, r->forced) != 0) &&
 			!ferror(stdout))
 		rc = err_set(err, EXIT_FAILED, "out of memory");
 	if (r->options.format == FORMAT_JSON) {
@@ -708,6 +717,27 @@ check_scenario(const struct run *r, const struct scenario *s, struct err *err)
 	return 0;
 }
 
+/* --reproduce measures only where doctor expects an effect, unless forced. */
+static int
+check_expectation(struct run *r, struct err *err)
+{
+	char *text;
+
+	if (!r->options.reproduce)
+		return 0;
+	if (doctor_expects(&r->placement.topology, r->placement.at[0].cpu, &text) ==
+			EFFECT_EXPECTED) {
+		free(text);
+		return 0;
+	}
+	r->forced = text;
+	if (r->options.force) {
+		warn("--reproduce, forced: %s", text);
+		return 0;
+	}
+	return err_set(err, EXIT_SKIPPED, "--reproduce: %s (--force measures all the same)", text);
+}
+
 static int
 check_scenarios(const struct run *r, struct err *err)
 {
@@ -855,6 +885,7 @@ tear_down(struct run *r)
 	placement_free(&r->placement);
 	comparisons_free(&r->comparisons);
 	free(r->rows);
+	free(r->forced);
 	free(r->eal_log);
 	free(r->eal_argv);
 }
@@ -867,7 +898,7 @@ run(struct run *r, struct err *err)
 	if (placement_plan(&r->placement, r->eal_argc, r->eal_argv, o->nb_cores, o->sibling, err) !=
 			0)
 		return -1;
-	if (check_scenarios(r, err) != 0)
+	if (check_expectation(r, err) != 0 || check_scenarios(r, err) != 0)
 		return -1;
 	if (o->dry_run)
 		return dry_run(r, err);

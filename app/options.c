@@ -8,6 +8,7 @@
 
 #include "compare.h"
 #include "options.h"
+#include "reproduce.h"
 
 #define MBUF_SIZE_DEFAULT 2176 /* RTE_MBUF_DEFAULT_BUF_SIZE: 2 KiB and the headroom */
 #define TX_PKT_LEN_MIN 42 /* Ethernet, IPv4 and UDP headers */
@@ -427,6 +428,15 @@ set_scenario(struct options *o, const struct option_row *row, const char *arg, s
 	}
 }
 
+/* The scenarios of the published experiment; how many blocks, --blocks may say. */
+static int
+set_reproduce(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	(void)arg;
+	o->reproduce = true;
+	return set_scenario(o, row, REPRODUCE_SCENARIOS, err);
+}
+
 static int
 set_order(struct options *o, const struct option_row *row, const char *arg, struct err *err)
 {
@@ -561,6 +571,9 @@ static const struct option_row table[] = {
 			"CPU whose idling matters; auto: the SMT sibling or the closest (auto)" },
 	{ "scenario", "S[,S...]", set_scenario, 0, 0, 0, NULL,
 			"what the sibling does: words of idlectl joined by + (as-is)" },
+	{ "reproduce", NULL, set_reproduce, 0, 0, 0, NULL,
+			"the published experiment: " REPRODUCE_SCENARIOS
+			", 10 blocks, its figures beside" },
 	{ "null-test", NULL, set_flag, AT(null_test), 1, 0, NULL,
 			"the scenario against itself: the noise floor" },
 	{ "duration", "SEC", set_double, AT(duration), 0.001, 86400, NULL, "of a window (1)" },
@@ -582,7 +595,8 @@ static const struct option_row table[] = {
 			"what goes to stdout: table csv json (table)" },
 	{ "dry-run", NULL, set_flag, AT(dry_run), 1, 0, NULL,
 			"print placement and time needed; change nothing" },
-	{ "force", NULL, set_flag, AT(force), 1, 0, NULL, "measure on a busy CPU too" },
+	{ "force", NULL, set_flag, AT(force), 1, 0, NULL,
+			"measure on a busy CPU, and where no effect is expected" },
 	{ "help", NULL, set_flag, AT(help), 1, 0, NULL, "this text" },
 };
 
@@ -612,7 +626,6 @@ set_defaults(struct options *o)
 		.sibling = -1,
 		.scenarios = { { .text = "as-is" } },
 		.nb_scenarios = 1,
-		.blocks = 1,
 		.seed = 1,
 		.margin = COMPARE_MARGIN,
 		.duration = 1,
@@ -650,6 +663,16 @@ check_together(const struct options *o, struct err *err)
 {
 	uint32_t room = o->mbuf_size - 128u; /* RTE_PKTMBUF_HEADROOM */
 
+	char asked[2 * SCENARIO_MAX + 2];
+
+	if (o->reproduce && o->nb_scenarios == 2)
+		snprintf(asked, sizeof(asked), "%s,%s", o->scenarios[0].text, o->scenarios[1].text);
+	if (o->reproduce && (o->nb_scenarios != 2 || strcmp(asked, REPRODUCE_SCENARIOS) != 0))
+		return err_set(err, EXIT_USAGE,
+				"--reproduce and --scenario contradict each other: it is " REPRODUCE_SCENARIOS);
+	if (o->reproduce && o->null_test)
+		return err_set(err, EXIT_USAGE,
+				"--reproduce and --null-test contradict each other");
 	if (o->null_test && o->nb_scenarios > 1)
 		return err_set(err, EXIT_USAGE,
 				"--null-test and --scenario with %u scenarios contradict each other",
@@ -776,6 +799,8 @@ options_parse(struct options *o, int argc, char *const argv[], struct err *err)
 	opterr = loud;
 	if (rc == 0)
 		rc = check_together(o, err);
+	if (rc == 0 && o->blocks == 0)
+		o->blocks = o->reproduce ? REPRODUCE_BLOCKS : 1;
 	if (rc == 0 && o->null_test)
 		rc = add_null(o, err);
 	return rc;

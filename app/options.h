@@ -76,10 +76,11 @@ struct options {
 	int sibling; /* CPU, or -1: auto */
 	struct scenario scenarios[SCHEDULE_SCENARIOS_MAX];
 	unsigned int nb_scenarios; /* 1 at least */
+	bool reproduce; /* the published experiment */
 	bool null_test; /* the second scenario is the first under another name */
 	double duration, warmup, settle; /* seconds */
 	uint32_t windows; /* a visit */
-	uint32_t blocks;
+	uint32_t blocks; /* 1 at least */
 	enum order order;
 	uint64_t seed; /* of the random order */
 	double margin; /* percent */

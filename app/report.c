@@ -13,6 +13,7 @@
 
 #include "compare.h"
 #include "csv.h"
+#include "reproduce.h"
 #include "result.h"
 #include "sysroot.h"
 
@@ -68,7 +69,11 @@ show(const struct result_set *set, const struct request *request, struct err *er
 		rc = no_memory(err);
 	else if (request->format == FORMAT_JSON)
 		rc = show_json(set, &clean, &with_tainted, request->margin, err);
-	else if (compare_print(stdout, set->windows, set->nb_windows, request->margin) != 0 &&
+	else if ((compare_print(stdout, set->windows, set->nb_windows, request->margin) != 0 ||
+				 reproduce_print(stdout, set->windows, set->nb_windows,
+						 request->margin,
+						 json_string_value(json_object_get(
+								 set->result, "forced"))) != 0) &&
 			!ferror(stdout))
 		rc = no_memory(err);
 	comparisons_free(&clean);

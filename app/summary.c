@@ -36,9 +36,8 @@ summary_has_word(const char *list, const char *word, size_t len)
 	return false;
 }
 
-/* Add the words of a list to another, without those that it holds. */
-static void
-add_words(char list[RESULT_TEXT_MAX], const char *words)
+void
+summary_add_words(char list[RESULT_TEXT_MAX], const char *words)
 {
 	while (*words != '\0') {
 		size_t n = strcspn(words, ";");
@@ -62,7 +61,7 @@ sum_add(struct sum *sum, const struct result_window *w)
 	sum->warmup |= w->warmup == 1;
 	sum->tainted |= w->tainted == 1;
 	sum->emulated |= w->emulated == 1;
-	add_words(sum->taint, w->taint);
+	summary_add_words(sum->taint, w->taint);
 	sum->pps += seconds > 0 ? packets / seconds : NAN;
 	sum->seconds += (seconds - sum->seconds) / (double)sum->nb_rows;
 	sum->packets += packets;

@@ -32,6 +32,9 @@ struct sum {
  */
 struct sum *summary_windows(const struct result_window *windows, size_t n, size_t *nb);
 
+/* Add the words of a list joined by ; to another, without those that it holds. */
+void summary_add_words(char list[RESULT_TEXT_MAX], const char *words);
+
 /* Whether a list joined by ; holds a word of so many characters. */
 bool summary_has_word(const char *list, const char *word, size_t len);
 

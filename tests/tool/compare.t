@@ -78,6 +78,18 @@ ok "the published figures: a change of +33.33 % in packets and -25.65 % in cycle
 ok "and of -25.00 % the other way round" eval '
 	directory turned 10 c1+clear:10.4e6:209.86 c1+keep:7.8e6:282.26 && exits 0 show turned &&
 	has out "c1+keep over c1+clear" "-25.00" regression'
+ok "beside the published ones: the same table, and the sentence" eval 'exits 0 show published &&
+	has out "ibrs-on     7.800M                      282.26                   7.8M     282.26" \
+		"ibrs-off    10.400M                     209.86                   10.4M    209.86" \
+		"+33.3 %" "-25.7 %" "(ibrs-on is 25.0 % below ibrs-off; published: 25 %)" "This machine shows the effect: "'
+ok "other scenarios have no published ones beside" eval 'directory others 3 c1:7.8e6:282.26 c6:10.4e6:209.86 &&
+	exits 0 show others && hasnt out published'
+ok "nor has one block a verdict" eval 'directory once 1 c1+keep:7.8e6:282.26 c1+clear:10.4e6:209.86 &&
+	exits 0 show once && has out "cannot be told"'
+ok "the opposite is called so" eval 'directory opposite 10 c1+keep:10.4e6:209.86 c1+clear:7.8e6:282.26 &&
+	exits 0 show opposite && has out "shows the opposite"'
+ok "no difference is no effect" eval 'directory noeffect 10 c1+keep:7.8e6:282.26 c1+clear:7.8e6:282.26 &&
+	exits 0 show noeffect && has out "does not show the effect"'
 ok "each row keeps its identity" eval 'exits 0 check published && has out "ok:"'
 
 # ---- within a run ----

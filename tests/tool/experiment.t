@@ -98,6 +98,16 @@ ok "a preset that is none" eval 'with --preset=fast; failed_with 2 "--preset=fas
 ok "one that the machine lacks ends the run before the first window" eval 'with --scenario=as-is,clear
 	[ -e /dev/sibidle ] || { failed_with 4 sibidle.ko && [ ! -e "$results" ]; }'
 
+# ---- the published experiment ----
+
+expected() { "$idlectl" doctor | tail -n 1 | grep -q "^effect expected"; }
+idlectl=$(realpath "${BUILD:-build}/idlectl/idlectl")
+ok "--reproduce where no effect is expected: 4, the reason, and nothing written" eval 'expected || {
+	(short=(); with --reproduce; failed_with 4 "$("$idlectl" doctor | tail -n 1 | cut -c 1-40)" "--force" &&
+		[ ! -e "$results" ]); }'
+ok "--reproduce of other scenarios" eval 'with --reproduce --scenario=as-is,busy; failed_with 2 "--reproduce"'
+ok "--reproduce as a null test" eval 'with --reproduce --null-test; failed_with 2 "--reproduce"'
+
 # ---- ended before its time ----
 
 for signal in INT KILL; do
