@@ -108,16 +108,6 @@ utc_seconds(const char *text)
 	return rest == NULL ? NAN : (double)timegm(&tm) + (*rest == '.' ? atof(rest) : 0);
 }
 
-/* Whether windows differ in their burst, so that it is a part of an arm's name. */
-static bool
-has_bursts(const struct sum *sums, size_t n)
-{
-	for (size_t i = 1; i < n; i++)
-		if (sums[i].first->burst != sums[0].first->burst)
-			return true;
-	return false;
-}
-
 /* An arm by its name, -1: there is none. */
 static int
 arm_of(const struct units *u, const char *name)
@@ -135,10 +125,7 @@ find_arm(struct units *u, const struct sum *sum, bool bursts)
 	char name[COMPARE_ARM_MAX];
 	int arm;
 
-	snprintf(name, sizeof(name), "%s", sum->first->scenario);
-	if (bursts)
-		snprintf(name + strlen(name), sizeof(name) - strlen(name), " burst %s",
-				result_integer(sum->first->burst).text);
+	summary_arm(name, sizeof(name), sum, bursts);
 	arm = arm_of(u, name);
 	if (arm >= 0)
 		return (size_t)arm;
@@ -191,7 +178,7 @@ read_units(struct units *u, const struct result_window *windows, size_t n, bool 
 		free(sums);
 		return -1;
 	}
-	bursts = has_bursts(sums, nb);
+	bursts = summary_has_bursts(sums, nb);
 	for (size_t i = 0; i < nb; i++) {
 		size_t arm = find_arm(u, &sums[i], bursts);
 

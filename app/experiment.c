@@ -154,6 +154,12 @@ set_taint(const struct experiment *x, struct result_window *w, const struct edge
 
 /* ---- rows ---- */
 
+static const struct scenario *
+visited(const struct experiment *x)
+{
+	return &x->options->scenarios[x->visit.arm % x->options->nb_scenarios];
+}
+
 static void
 fill_counts(struct result_window *w, const struct edge *now, const struct edge *before,
 		bool counts_sent, bool busy)
@@ -219,7 +225,7 @@ fill_setting(const struct experiment *x, struct result_window *w, unsigned int l
 	result_window_init(w);
 	snprintf(w->run_id, sizeof(w->run_id), "%s", x->run_id);
 	snprintf(w->host, sizeof(w->host), "%s", x->host);
-	snprintf(w->scenario, sizeof(w->scenario), "%s", o->scenarios[x->visit.scenario].text);
+	snprintf(w->scenario, sizeof(w->scenario), "%s", visited(x)->text);
 	snprintf(w->mode, sizeof(w->mode), "%s", o->mode->name);
 	snprintf(w->source, sizeof(w->source), "%s", o->source_text);
 	snprintf(w->relation, sizeof(w->relation), "%s", relation_word(at->relation));
@@ -228,7 +234,7 @@ fill_setting(const struct experiment *x, struct result_window *w, unsigned int l
 	w->visit = x->visit.number;
 	w->window = number;
 	w->warmup = number == 0 ? 1 : 0;
-	w->burst = o->burst;
+	w->burst = x->lcores[lcore].burst;
 	if (x->pkt_len != 0)
 		w->pkt_len = x->pkt_len;
 	w->lcore = at->lcore;
@@ -376,10 +382,28 @@ static void __attribute__((format(printf, 2, 3))) note(struct experiment *x, con
 
 /* ---- visits ---- */
 
-static const struct scenario *
-visited(const struct experiment *x)
+/* The loops of the visit's burst; it is constant while a loop runs. */
+static int
+set_burst(struct experiment *x, struct err *err)
 {
-	return &x->options->scenarios[x->visit.scenario];
+	uint16_t burst = x->options->bursts[x->visit.arm / x->options->nb_scenarios];
+
+	if (x->lcores[0].burst == burst)
+		return 0;
+	if (lcore_stop(x->lcores, x->nb_lcores, err) != 0) {
+		x->stuck = true;
+		return -1;
+	}
+	x->launched = 0;
+	for (; x->launched < x->nb_lcores; x->launched++) {
+		struct lcore *lc = &x->lcores[x->launched];
+
+		lc->burst = burst;
+		atomic_store(&lc->stop, false);
+		if (lcore_launch(lc, err) != 0)
+			return -1;
+	}
+	return 0;
 }
 
 /* Nothing is measured before the scenario has been seen to hold. */
@@ -446,17 +470,17 @@ static int
 run_block(struct experiment *x, struct edge *edges, uint32_t like, struct err *err)
 {
 	const struct options *o = x->options;
-	unsigned int visits[SCHEDULE_VISITS_MAX], nb = schedule_visits(o->nb_scenarios);
+	unsigned int visits[SCHEDULE_VISITS_MAX], nb = schedule_visits(options_arms(o));
 
-	schedule_block(visits, o->nb_scenarios, like, o->order, o->seed);
+	schedule_block(visits, options_arms(o), like, o->order, o->seed);
 	x->tainted = false;
 	x->visit.block++;
 	for (unsigned int i = 0; i < nb && !x->interrupted; i++) {
 		x->visit.position = i + 1;
 		x->visit.number++;
-		x->visit.scenario = visits[i];
-		if (begin_visit(x, err) != 0 || run_windows(x, edges, err) != 0 ||
-				end_visit(x, err) != 0)
+		x->visit.arm = visits[i];
+		if (set_burst(x, err) != 0 || begin_visit(x, err) != 0 ||
+				run_windows(x, edges, err) != 0 || end_visit(x, err) != 0)
 			return -1;
 	}
 	return 0;
@@ -470,8 +494,8 @@ run_blocks(struct experiment *x, struct edge *edges, struct err *err)
 	for (uint32_t block = 1; block <= o->blocks && !x->interrupted; block++) {
 		if (run_block(x, edges, block, err) != 0)
 			return -1;
-		/* A run of one scenario measures just the windows that were asked for. */
-		while (o->nb_scenarios > 1 && x->tainted && !x->interrupted &&
+		/* A run of one arm measures just the windows that were asked for. */
+		while (options_arms(o) > 1 && x->tainted && !x->interrupted &&
 				x->blocks_again < o->blocks) {
 			note(x, "block %u is tainted and measured again", x->visit.block);
 			x->blocks_again++;
@@ -487,21 +511,21 @@ experiment_run(struct experiment *x, struct err *err)
 {
 	struct edge *edges = calloc(2 * (size_t)x->nb_lcores, sizeof(*edges));
 	struct err stop_err;
-	unsigned int launched = 0;
 	int rc = 0;
 
 	if (edges == NULL)
 		return err_set(err, EXIT_FAILED, "out of memory");
-	while (launched < x->nb_lcores && rc == 0) {
-		rc = lcore_launch(&x->lcores[launched], err);
+	while (x->launched < x->nb_lcores && rc == 0) {
+		x->lcores[x->launched].burst = x->options->bursts[0];
+		rc = lcore_launch(&x->lcores[x->launched], err);
 		if (rc == 0)
-			launched++;
+			x->launched++;
 	}
 	if (rc == 0 && x->options->record_perf_events)
 		rc = open_pmus(x, err);
 	if (rc == 0)
 		rc = run_blocks(x, edges, err);
-	if (lcore_stop(x->lcores, launched, rc == 0 ? err : &stop_err) != 0) {
+	if (!x->stuck && lcore_stop(x->lcores, x->launched, rc == 0 ? err : &stop_err) != 0) {
 		x->stuck = true;
 		rc = -1;
 	}
@@ -514,12 +538,12 @@ experiment_run(struct experiment *x, struct err *err)
 uint32_t
 experiment_windows(const struct options *o)
 {
-	return o->blocks * schedule_visits(o->nb_scenarios) * o->windows;
+	return o->blocks * schedule_visits(options_arms(o)) * o->windows;
 }
 
 double
 experiment_seconds(const struct options *o)
 {
-	return o->blocks * schedule_visits(o->nb_scenarios) *
+	return o->blocks * schedule_visits(options_arms(o)) *
 			(o->settle + o->warmup + o->windows * o->duration);
 }

@@ -26,10 +26,10 @@ typedef int (*experiment_row)(
 
 typedef void (*experiment_note)(void *arg, const char *text);
 
-/* Which visit runs; all from 1 but for the scenario, which is an index into the options'. */
+/* Which visit runs; all from 1 but for the arm, which is options_arm()'s. */
 struct visit {
 	uint32_t block, position, number;
-	unsigned int scenario;
+	unsigned int arm;
 };
 
 struct experiment {
@@ -51,6 +51,7 @@ struct experiment {
 	char edge_utc[RESULT_TEXT_MAX]; /* when the last edge was taken */
 	double unprinted; /* seconds since the last --stats-period */
 	struct visit visit;
+	unsigned int launched; /* loops that run */
 	bool tainted; /* a window of the block is */
 	bool stuck; /* out: a loop does not end, so nothing can be torn down */
 	uint64_t tsc_hz; /* out: see experiment_run() */
@@ -60,7 +61,7 @@ struct experiment {
 };
 
 /*
- * Launch the loops, visit the scenarios and measure their windows, stop the loops. Each scenario is applied
+ * Launch the loops (again where a visit wants another burst), visit the scenarios and measure their windows, stop the loops. Each scenario is applied
  * to the sibling of the first lcore and verified before a visit, and verified and taken back after it. A
  * block of several scenarios with a tainted window is measured again, as the next block in its order, but
  * no more such blocks in all than were asked for. tsc_hz is calibrated on the

@@ -158,24 +158,25 @@ static int
 dry_run(const struct run *r, struct err *err)
 {
 	const struct options *o = &r->options;
-	unsigned int visits[SCHEDULE_VISITS_MAX], nb = schedule_visits(o->nb_scenarios);
+	unsigned int visits[SCHEDULE_VISITS_MAX], nb = schedule_visits(options_arms(o));
 
 	placement_print(&r->placement, stdout);
 	printf("scenarios  ");
-	for (unsigned int i = 0; i < o->nb_scenarios; i++)
-		printf(" %s", o->scenarios[i].text);
+	for (unsigned int i = 0; i < options_arms(o); i++)
+		printf("%s %s", i > 0 && o->nb_bursts > 1 ? "," : "", options_arm(o, i).name);
 	printf("\norder       %u block%s of %u visit%s: settle %g s, warm-up %g s, %u windows of %g s\n",
 			o->blocks, o->blocks == 1 ? "" : "s", nb, nb == 1 ? "" : "s", o->settle,
 			o->warmup, o->windows, o->duration);
-	for (uint32_t block = 1; o->nb_scenarios > 1 && block <= RTE_MIN(o->blocks, 2u); block++) {
+	for (uint32_t block = 1; options_arms(o) > 1 && block <= RTE_MIN(o->blocks, 2u); block++) {
 		printf("block %-5u ", block);
-		schedule_block(visits, o->nb_scenarios, block, o->order, o->seed);
+		schedule_block(visits, options_arms(o), block, o->order, o->seed);
 		for (unsigned int i = 0; i < nb; i++)
-			printf(" %s", o->scenarios[visits[i]].text);
+			printf("%s %s", i > 0 && o->nb_bursts > 1 ? "," : "",
+					options_arm(o, visits[i]).name);
 		putchar('\n');
 	}
 	printf("time        %.1f s%s\n", experiment_seconds(o),
-			o->nb_scenarios > 1 ? ", twice that if all blocks are tainted" : "");
+			options_arms(o) > 1 ? ", twice that if all blocks are tainted" : "");
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return err_set(err, EXIT_FAILED, "standard output: %s", strerror(errno));
 	return 0;
@@ -413,9 +414,10 @@ show_progress(struct run *r, const struct result_window *w)
 
 	if (!r->progress)
 		return;
-	if (o->nb_scenarios > 1)
+	if (options_arms(o) > 1)
 		fprintf(stderr, "\rblock %u/%u  %-16s  ", (unsigned int)w->block,
-				o->blocks + r->experiment.blocks_again, w->scenario);
+				o->blocks + r->experiment.blocks_again,
+				options_arm(o, r->experiment.visit.arm).name);
 	else
 		fputc('\r', stderr);
 	fprintf(stderr, "window %u/%u  %.3f Mpps  %.2f cycles/packet   ", (unsigned int)w->window,

@@ -242,6 +242,33 @@ set_portmask(struct options *o, const struct option_row *row, const char *arg, s
 	return 0;
 }
 
+/* One burst, or several that are arms of the experiment. */
+static int
+set_burst(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	char copy[24];
+	uint64_t value;
+	size_t len;
+
+	o->nb_bursts = o->burst = 0;
+	for (;; arg += len + 1) {
+		len = strcspn(arg, ",");
+		snprintf(copy, sizeof(copy), "%.*s", (int)RTE_MIN(len, sizeof(copy) - 1), arg);
+		if (parse_number(row, copy, &value, err) != 0)
+			return -1;
+		if (o->nb_bursts == SCHEDULE_SCENARIOS_MAX)
+			return err_set(err, EXIT_USAGE, "--burst: more than %d",
+					SCHEDULE_SCENARIOS_MAX);
+		for (unsigned int i = 0; i < o->nb_bursts; i++)
+			if (o->bursts[i] == value)
+				return err_set(err, EXIT_USAGE, "--burst: %s is there twice", copy);
+		o->bursts[o->nb_bursts++] = (uint16_t)value;
+		o->burst = RTE_MAX(o->burst, (uint16_t)value);
+		if (arg[len] == '\0')
+			return 0;
+	}
+}
+
 /* A list of numbers and ranges, in its own order: 0,2-3. */
 static int
 set_portlist(struct options *o, const struct option_row *row, const char *arg, struct err *err)
@@ -515,7 +542,8 @@ static const struct option_row table[] = {
 	{ "txq", "N", set_u16, AT(nb_txq), 1, 1024, NULL, "transmit queues a port (1)" },
 	{ "rxd", "N", set_u16, AT(nb_rxd), 1, 65535, NULL, "receive descriptors (the driver's)" },
 	{ "txd", "N", set_u16, AT(nb_txd), 1, 65535, NULL, "transmit descriptors (the driver's)" },
-	{ "burst", "N", set_u16, AT(burst), 1, LCORE_BURST_MAX, NULL, "frames a burst (32)" },
+	{ "burst", "N[,N...]", set_burst, 0, 1, LCORE_BURST_MAX, NULL,
+			"frames a burst; several are compared, as scenarios are (32)" },
 	{ "mbcache", "N", set_u16, AT(mbcache), 0, 512, NULL, "mbufs cached an lcore (250)" },
 	{ "total-num-mbufs", "N", set_u32, AT(total_mbufs), 1, 1e9, NULL,
 			"mbufs of the pool (what ports and source need)" },
@@ -608,6 +636,8 @@ set_defaults(struct options *o)
 	*o = (struct options){
 		.mode = fwd_mode_find("io"),
 		.burst = 32,
+		.bursts = { 32 },
+		.nb_bursts = 1,
 		.nb_cores = 1,
 		.nb_rxq = 1,
 		.nb_txq = 1,
@@ -658,6 +688,24 @@ set_taint(struct options *o, const char *name, const char *arg, struct err *err)
 	return err_set(err, EXIT_USAGE, "--taint-%s: unknown cause of taint", name);
 }
 
+unsigned int
+options_arms(const struct options *o)
+{
+	return o->nb_scenarios * o->nb_bursts;
+}
+
+struct options_arm
+options_arm(const struct options *o, unsigned int arm)
+{
+	struct options_arm a;
+	int n = snprintf(a.name, sizeof(a.name), "%s", o->scenarios[arm % o->nb_scenarios].text);
+
+	if (o->nb_bursts > 1)
+		snprintf(a.name + n, sizeof(a.name) - (size_t)n, " burst %u",
+				o->bursts[arm / o->nb_scenarios]);
+	return a;
+}
+
 static int
 check_together(const struct options *o, struct err *err)
 {
@@ -673,13 +721,21 @@ check_together(const struct options *o, struct err *err)
 	if (o->reproduce && o->null_test)
 		return err_set(err, EXIT_USAGE,
 				"--reproduce and --null-test contradict each other");
+	if (o->nb_bursts > 1 && (o->null_test || o->reproduce))
+		return err_set(err, EXIT_USAGE,
+				"--%s and --burst with %u bursts contradict each other",
+				o->null_test ? "null-test" : "reproduce", o->nb_bursts);
+	if (options_arms(o) > SCHEDULE_SCENARIOS_MAX)
+		return err_set(err, EXIT_USAGE,
+				"--burst: %u bursts of %u scenarios make more than %d arms",
+				o->nb_bursts, o->nb_scenarios, SCHEDULE_SCENARIOS_MAX);
 	if (o->null_test && o->nb_scenarios > 1)
 		return err_set(err, EXIT_USAGE,
 				"--null-test and --scenario with %u scenarios contradict each other",
 				o->nb_scenarios);
-	if (o->margin_given && o->nb_scenarios == 1 && !o->null_test)
+	if (o->margin_given && options_arms(o) == 1 && !o->null_test)
 		return err_set(err, EXIT_USAGE,
-				"--margin: one scenario is compared with nothing; give --scenario=S,S or --null-test");
+				"--margin: one scenario is compared with nothing; give --scenario=S,S, --burst=N,N or --null-test");
 	if (o->source != SOURCE_DEV && (o->portmask != 0 || o->nb_ports != 0))
 		return err_set(err, EXIT_USAGE,
 				"--%s and --source=%s contradict each other: that source makes its ports",

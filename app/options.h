@@ -40,7 +40,9 @@ enum taint {
 struct options {
 	/* forwarding, testpmd's */
 	const struct fwd_mode *mode;
-	uint16_t burst;
+	uint16_t burst; /* the largest of bursts */
+	uint16_t bursts[SCHEDULE_SCENARIOS_MAX];
+	unsigned int nb_bursts; /* 1 at least */
 	uint16_t nb_cores;
 	uint64_t portmask; /* 0: all */
 	uint16_t ports[OPTIONS_PORTS_MAX];
@@ -99,6 +101,16 @@ struct options {
  * option.
  */
 int options_parse(struct options *o, int argc, char *const argv[], struct err *err);
+
+/* What is compared: each scenario with each burst, the scenarios of the first burst first. */
+unsigned int options_arms(const struct options *o);
+
+/* The name of an arm, from 0, as comparisons have it. By value, for printf(). */
+struct options_arm {
+	char name[SCENARIO_MAX + 32];
+};
+
+struct options_arm options_arm(const struct options *o, unsigned int arm);
 
 /* Print the options with their defaults. */
 void options_help(FILE *out);

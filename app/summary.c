@@ -127,10 +127,31 @@ summary_windows(const struct result_window *windows, size_t n, size_t *nb)
 	return sums;
 }
 
+bool
+summary_has_bursts(const struct sum *sums, size_t nb)
+{
+	for (size_t i = 1; i < nb; i++)
+		if (sums[i].first->burst != sums[0].first->burst)
+			return true;
+	return false;
+}
+
+void
+summary_arm(char *name, size_t size, const struct sum *sum, bool bursts)
+{
+	if (bursts)
+		snprintf(name, size, "%s burst %s", sum->first->scenario,
+				result_integer(sum->first->burst).text);
+	else
+		snprintf(name, size, "%s", sum->first->scenario);
+}
+
+/* The same arm: what is estimated of it is of all its windows. */
 static bool
 same_scenario(const struct sum *a, const struct sum *b)
 {
-	return strcmp(a->first->scenario, b->first->scenario) == 0;
+	return strcmp(a->first->scenario, b->first->scenario) == 0 &&
+			a->first->burst == b->first->burst;
 }
 
 /* Whether no window before number i is of its scenario. */
@@ -229,6 +250,7 @@ static json_t *
 scenario_json(const struct sum *sums, size_t nb, const struct sum *scenario)
 {
 	struct estimate all, untainted;
+	json_t *json;
 	size_t nb_warmup = 0;
 	bool emulated = false;
 
@@ -241,12 +263,16 @@ scenario_json(const struct sum *sums, size_t nb, const struct sum *scenario)
 		nb_warmup += sums[i].warmup;
 		emulated |= sums[i].emulated;
 	}
-	return json_pack("{s:o, s:b, s:I, s:I, s:I, s:o, s:o, s:o}", "scenario",
+	json = json_pack("{s:o, s:b, s:I, s:I, s:I, s:o, s:o, s:o}", "scenario",
 			result_text_json(scenario->first->scenario), "emulated", emulated,
 			"windows", (json_int_t)all.mean.n, "warmup_windows", (json_int_t)nb_warmup,
 			"tainted_windows", (json_int_t)all.nb_tainted, "causes",
 			causes_json(sums, nb, scenario), "all", estimate_json(&all), "untainted",
 			estimate_json(&untainted));
+	if (summary_has_bursts(sums, nb) && scenario->first->burst != RESULT_UNKNOWN)
+		json_object_set_new(
+				json, "burst", json_integer((json_int_t)scenario->first->burst));
+	return json;
 }
 
 json_t *
@@ -408,9 +434,10 @@ static int
 print_scenario_estimates(
 		FILE *out, const struct sum *sums, size_t nb, const struct sum *scenario, int width)
 {
-	const char *name = scenario->first->scenario;
+	char name[RESULT_TEXT_MAX];
 	struct estimate all, untainted;
 
+	summary_arm(name, sizeof(name), scenario, summary_has_bursts(sums, nb));
 	if (make_estimate(&all, sums, nb, scenario, true) != 0 ||
 			make_estimate(&untainted, sums, nb, scenario, false) != 0)
 		return -1;

@@ -68,7 +68,7 @@ ok "--dry-run shows order and time" eval 'forward --source=null --sibling=0 --sc
 	--duration=1 --warmup=1 --settle=0 --dry-run && has "$tmp/out" "block 1      as-is busy busy as-is" \
 	"block 2      busy as-is as-is busy" "time        160.0 s" "10 blocks of 4 visits" && free'
 
-# ---- verdicts ----
+# ---- bursts as arms ----
 
 # verdict CODE: the exit code is that of the verdict in result.json.
 verdict() {
@@ -79,6 +79,35 @@ verdict() {
 	*) return 1 ;;
 	esac
 }
+# bursts: of the visits, in their order.
+bursts() {
+	python3 -c 'import csv, sys
+seen = {}
+for r in csv.DictReader(open(sys.argv[1], newline="")):
+    seen[int(r["visit"])] = r["burst"]
+print(*[seen[v] for v in sorted(seen)])' "$results/windows.csv"
+}
+ok "two bursts are visited and compared like scenarios" eval 'with --burst=4,32 --blocks=2 && worked &&
+	is "$(bursts)" "4 32 32 4 32 4 4 32" order && json "[.comparisons[] | [.base, .other, .n_base]]" \
+	"[[\"as-is burst 4\",\"as-is burst 32\",2]]" && json "[.estimates.scenarios[].burst]" "[4,32]" &&
+	"$report" check "$results" && "$report" show "$results" >"$tmp/shown" && has "$tmp/shown" "as-is burst 32"'
+ok "no poll takes more than its burst" eval 'with --burst=2,16 --blocks=1 --record-burst-stats && worked &&
+	is "$(python3 -c "import csv, sys
+rows = {(r[\"visit\"], r[\"window\"]): r[\"burst\"] for r in csv.DictReader(open(sys.argv[1] + \"/windows.csv\"))}
+print(sorted({(int(rows[b[\"visit\"], b[\"window\"]]), int(b[\"burst_size\"])) for b in csv.DictReader(open(sys.argv[1] + \"/bursts.csv\"))}))" "$results")" \
+	"[(2, 2), (16, 16)]" sizes'
+ok "bursts and scenarios: each with each" eval 'with --burst=4,32 --scenario=as-is,busy && worked &&
+	is "$(bursts)/$(order)" "4 4 32 32 32 32 4 4/as-is busy as-is busy busy as-is busy as-is " order && free'
+ok "a margin for two bursts" eval 'with --burst=4,32 --blocks=2 --margin=100 && verdict'
+ok "a burst twice" eval 'with --burst=4,4; failed_with 2 "4 is there twice"'
+ok "nothing between two commas of bursts" eval 'with --burst=4,,8; failed_with 2 "--burst="'
+ok "a burst that is none among others" eval 'with --burst=4,x; failed_with 2 "--burst=x"'
+ok "one that is too large" eval 'with --burst=4,600; failed_with 2 "--burst=600"'
+ok "too many arms" eval 'with --burst=1,2,3,4,5,6,7,8,9 --scenario=as-is,busy; failed_with 2 "more than 16"'
+ok "a null test of two bursts" eval 'with --null-test --burst=4,32; failed_with 2 "--null-test" "--burst"'
+
+# ---- verdicts ----
+
 ok "with --margin the exit code is the verdict" eval 'with --scenario=as-is,busy --blocks=3 --margin=100 && verdict'
 ok "one block makes no verdict: 5" eval 'with --scenario=as-is,busy --margin=2; is "$rc" 5 "exit code" && verdict'
 ok "tainted windows alone make none" eval 'with --scenario=as-is,busy --blocks=2 --margin=100 --taint-irqs=0
