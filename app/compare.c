@@ -99,11 +99,11 @@ units_free(struct units *u)
 	free(u->at);
 }
 
-static double
-utc_seconds(const char *text)
+double
+compare_seconds(const char *utc)
 {
 	struct tm tm = { 0 };
-	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+	const char *rest = strptime(utc, "%Y-%m-%dT%H:%M:%S", &tm);
 
 	return rest == NULL ? NAN : (double)timegm(&tm) + (*rest == '.' ? atof(rest) : 0);
 }
@@ -160,7 +160,7 @@ add_window(struct units *u, const struct sum *sum, size_t arm, bool with_tainted
 	unit->seconds += sum->seconds;
 	unit->packets += sum->packets;
 	unit->ticks += sum->ticks;
-	unit->start += utc_seconds(w->utc_start) * sum->seconds;
+	unit->start += compare_seconds(w->utc_start) * sum->seconds;
 }
 
 /* Returns 0, or -1 without memory; to be freed in both cases. */
@@ -468,6 +468,29 @@ compare_sides(struct comparisons *all, const struct side *base, const struct sid
 	widen(all);
 	units_free(&u);
 	return rc;
+}
+
+struct arm_figure *
+compare_figures(const struct result_window *windows, size_t n, size_t *nb)
+{
+	struct units u;
+	struct arm_figure *figures = NULL;
+	struct values v = { .pps = calloc(2 * (n + 1), sizeof(*v.pps)) };
+	int rc = read_units(&u, windows, n, false);
+
+	if (rc == 0 && v.pps != NULL)
+		figures = calloc(u.nb_arms + 1, sizeof(*figures));
+	*nb = figures == NULL ? 0 : u.nb_arms;
+	for (size_t i = 0; i < *nb; i++) {
+		memcpy(figures[i].name, u.arms[i], sizeof(figures[i].name));
+		v.n = 0;
+		v.cycles = v.pps + n + 1;
+		add_values(&v, &u, u.arms[i], true);
+		figures[i].pps = exp(stats_mean(v.pps, v.n));
+	}
+	free(v.pps);
+	units_free(&u);
+	return figures;
 }
 
 void

@@ -108,6 +108,18 @@ int compare_sides(struct comparisons *all, const struct side *base, const struct
 
 void comparisons_free(struct comparisons *all);
 
+/* What one run says of one arm. */
+struct arm_figure {
+	char name[COMPARE_ARM_MAX];
+	double pps; /* of its untainted blocks, geometric mean; NAN where it has none */
+};
+
+/* The arms of a run in order of their first windows, *nb of them, to be freed. NULL without memory. */
+struct arm_figure *compare_figures(const struct result_window *windows, size_t n, size_t *nb);
+
+/* Seconds since 1970 of a utc_start; NAN where it is no time. */
+double compare_seconds(const char *utc);
+
 /*
  * The worst verdict of all at that margin: regression before inconclusive before same and improvement.
  * One that rests on tainted windows only is inconclusive. Null tests have none.

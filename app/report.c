@@ -16,6 +16,7 @@
 #include "reproduce.h"
 #include "result.h"
 #include "sysroot.h"
+#include "trend.h"
 
 #define IDENTITY_BOUND 1e-3 /* of tsc_hz; docs/results.md */
 #define ROUNDING 1e-9 /* what figures computed twice may differ by, relatively */
@@ -23,7 +24,8 @@
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_MARKDOWN };
 
 struct request {
-	const char *operands[2]; /* DIR, or BASE and NEW */
+	char *const *operands; /* DIR, or BASE and NEW, or DIR... */
+	size_t nb_operands;
 	enum format format;
 	double margin; /* percent */
 	const char *junit; /* file, or NULL */
@@ -498,6 +500,17 @@ read_set(struct result_set *set, const char *dir, struct err *err)
 	return rc;
 }
 
+/* A run that something is to be said of: it has windows. */
+static int
+read_run(struct result_set *set, const char *dir, struct err *err)
+{
+	int rc = read_set(set, dir, err);
+
+	if (rc == 0 && set->nb_windows == 0)
+		rc = err_set(err, EXIT_FAILED, "%s: no windows", dir);
+	return rc;
+}
+
 /* A side as given: a directory, or several joined by commas. */
 static int
 read_side(struct side *side, const char *operand, struct err *err)
@@ -511,9 +524,7 @@ read_side(struct side *side, const char *operand, struct err *err)
 	if (runs == NULL)
 		rc = no_memory(err);
 	while (rc == 0 && (name = whole ? rest : strsep(&rest, ",")) != NULL) {
-		rc = read_set(&runs[side->nb++], name, err);
-		if (rc == 0 && runs[side->nb - 1].nb_windows == 0)
-			rc = err_set(err, EXIT_FAILED, "%s: no windows", name);
+		rc = read_run(&runs[side->nb++], name, err);
 		if (whole)
 			break;
 	}
@@ -785,6 +796,86 @@ compare(const struct result_set *set, const struct request *request, struct err 
 	return rc;
 }
 
+/* ---- trend ---- */
+
+static int
+compare_starts(const void *a, const void *b)
+{
+	const struct result_set *x = a, *y = b;
+	double s = compare_seconds(x->windows[0].utc_start);
+	double t = compare_seconds(y->windows[0].utc_start);
+
+	if (s != t)
+		return s < t ? -1 : 1;
+	return strcmp(x->windows[0].run_id, y->windows[0].run_id);
+}
+
+/* What makes runs a series: each has a time, and none is there twice. */
+static int
+check_series(const struct result_set *runs, const struct request *request, struct err *err)
+{
+	for (size_t i = 0; i < request->nb_operands; i++) {
+		const struct result_window *w = &runs[i].windows[0];
+
+		if (!is_utc(w->utc_start))
+			return err_set(err, EXIT_FAILED,
+					"%s: utc_start is \"%.40s\", not ISO 8601 with Z",
+					request->operands[i], w->utc_start);
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(runs[k].windows[0].run_id, w->run_id) == 0)
+				return err_set(err, EXIT_FAILED, "%s and %s: the same run, %.64s",
+						request->operands[k], request->operands[i],
+						w->run_id);
+	}
+	return 0;
+}
+
+static int
+tell_trend(const struct result_set *runs, const struct request *request, struct err *err)
+{
+	struct trend trend;
+	json_t *json;
+	int rc = trend_make(&trend, runs, request->nb_operands);
+
+	if (rc != 0) {
+		rc = no_memory(err);
+	} else if (request->format == FORMAT_JSON) {
+		json = json_pack("{s:i, s:f, s:o}", "schema", RESULT_SCHEMA, "margin_percent",
+				request->margin, "arms", trend_json(&trend, request->margin));
+		if (json_dumpf(json, stdout, JSON_INDENT(2)) == 0)
+			putchar('\n');
+		json_decref(json);
+	} else {
+		trend_print(stdout, &trend, request->margin);
+	}
+	trend_free(&trend);
+	return rc;
+}
+
+static int
+trend(const struct result_set *set, const struct request *request, struct err *err)
+{
+	struct result_set *runs = calloc(request->nb_operands, sizeof(*runs));
+	int rc = runs == NULL ? no_memory(err) : 0;
+	size_t nb = 0;
+
+	(void)set;
+	while (rc == 0 && nb < request->nb_operands) {
+		rc = read_run(&runs[nb], request->operands[nb], err);
+		nb++;
+	}
+	if (rc == 0)
+		rc = check_series(runs, request, err);
+	if (rc == 0) {
+		qsort(runs, nb, sizeof(*runs), compare_starts);
+		rc = tell_trend(runs, request, err);
+	}
+	while (nb > 0)
+		result_free(&runs[--nb]);
+	free(runs);
+	return rc;
+}
+
 /* ---- the command line ---- */
 
 enum { OPTION_FORMAT = 256, OPTION_MARGIN, OPTION_JUNIT, OPTION_HELP, OPTION_VERSION };
@@ -793,20 +884,26 @@ enum { OPTION_FORMAT = 256, OPTION_MARGIN, OPTION_JUNIT, OPTION_HELP, OPTION_VER
 
 static const struct command {
 	const char *name;
-	unsigned int nb_operands;
+	const char *operands[2]; /* what those are called that there must be */
+	bool many; /* takes more behind them */
 	unsigned int takes;
 	bool markdown;
 	/* Of the directory where there is one operand. Returns an exit code, or -1 with err set. */
 	int (*run)(const struct result_set *set, const struct request *request, struct err *err);
 	const char *help;
 } commands[] = {
-	{ "show", 1, TAKES(OPTION_FORMAT) | TAKES(OPTION_MARGIN), false, show,
+	{ "show", { "DIR" }, false, TAKES(OPTION_FORMAT) | TAKES(OPTION_MARGIN), false, show,
 			"show DIR           windows, estimates and comparisons of scenarios" },
-	{ "compare", 2, TAKES(OPTION_FORMAT) | TAKES(OPTION_MARGIN) | TAKES(OPTION_JUNIT), true,
+	{ "compare", { "BASE", "NEW" }, false,
+			TAKES(OPTION_FORMAT) | TAKES(OPTION_MARGIN) | TAKES(OPTION_JUNIT), true,
 			compare,
 			"compare BASE NEW   NEW over BASE, scenario by scenario; the exit code is the verdict" },
-	{ "csv", 1, 0, false, csv, "csv DIR            windows.csv, put in order" },
-	{ "check", 1, 0, false, check, "check DIR          columns, counts and identities" },
+	{ "trend", { "DIR", "second DIR" }, true, TAKES(OPTION_FORMAT) | TAKES(OPTION_MARGIN),
+			false, trend,
+			"trend DIR DIR...   runs in time, and where their rate changed; exit code 0 whatever it is" },
+	{ "csv", { "DIR" }, false, 0, false, csv, "csv DIR            windows.csv, put in order" },
+	{ "check", { "DIR" }, false, 0, false, check,
+			"check DIR          columns, counts and identities" },
 };
 
 #define NB_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -820,6 +917,13 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
+/* The number of operands that a command must have. */
+static unsigned int
+least_operands(const struct command *command)
+{
+	return command->operands[1] == NULL ? 1 : 2;
+}
+
 static void
 print_help(void)
 {
@@ -828,7 +932,7 @@ print_help(void)
 	       "several runs joined by commas.\n\nCommands:\n");
 	for (size_t i = 0; i < NB_COMMANDS; i++)
 		printf("  %s\n", commands[i].help);
-	printf("\nOptions:\n  --format table|json|markdown   of show and compare; markdown of compare only; default table\n"
+	printf("\nOptions:\n  --format table|json|markdown   of show, compare, trend; markdown of compare only; default table\n"
 	       "  --margin PCT                   a change within it is none; default %g\n"
 	       "  --junit FILE                   of compare: verdicts as JUnit's XML, too\n"
 	       "  --help                         this text\n"
@@ -894,22 +998,22 @@ parse_operands(const struct command **found, struct request *request, const char
 		int argc, char *const argv[], struct err *err)
 {
 	const struct command *command;
+	unsigned int least;
 
 	if (argc == 0)
 		return err_set(err, EXIT_USAGE, "command missing; --help lists them");
 	command = *found = find_command(argv[0]);
 	if (command == NULL)
 		return err_set(err, EXIT_USAGE, "%s: unknown command", argv[0]);
-	if (argc < 1 + (int)command->nb_operands)
+	least = least_operands(command);
+	if (argc < 1 + (int)least)
 		return err_set(err, EXIT_USAGE, "%s: %s missing", argv[0],
-				command->nb_operands == 1   ? "DIR"
-						: argc == 1 ? "BASE"
-							    : "NEW");
-	if (argc > 1 + (int)command->nb_operands)
+				command->operands[argc - 1]);
+	if (argc > 1 + (int)least && !command->many)
 		return err_set(err, EXIT_USAGE, "%s: %s: one argument too many", argv[0],
-				argv[1 + command->nb_operands]);
-	for (unsigned int i = 0; i < command->nb_operands; i++)
-		request->operands[i] = argv[1 + i];
+				argv[1 + least]);
+	request->operands = argv + 1;
+	request->nb_operands = (size_t)argc - 1;
 	for (int option = OPTION_FORMAT; option < OPTION_HELP; option++)
 		if (given[option - OPTION_FORMAT] != NULL && (command->takes & TAKES(option)) == 0)
 			return err_set(err, EXIT_USAGE, "--%s: not for %s",
@@ -962,7 +1066,7 @@ run(int argc, char *argv[], struct err *err)
 
 	if (rc <= 0)
 		return rc;
-	rc = command->nb_operands == 1 ? read_set(&set, request.operands[0], err) : 0;
+	rc = least_operands(command) == 1 ? read_set(&set, request.operands[0], err) : 0;
 	if (rc == 0)
 		rc = command->run(&set, &request, err);
 	result_free(&set);

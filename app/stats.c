@@ -333,3 +333,115 @@ stats_slope(const double *x, const double *y, size_t n)
 	}
 	return xx > 0 ? xy / xx : NAN;
 }
+
+/* What stats_group_bits() is the sum of: a mean; and all but the mean. */
+static double
+mean_bits(double mean, double max, double unit, double before)
+{
+	double bits = log2(max / unit + 1);
+
+	return isnan(before) ? bits : 2 * bits - log2(fabs(mean - before) / unit + 1);
+}
+
+static double
+scatter_bits(const double *x, size_t n, double mean, double max, double unit)
+{
+	double squares = 0, count = (double)n, bits = log2(count * (count + 1)), radius;
+
+	if (n < 2)
+		return bits;
+	for (size_t i = 0; i < n; i++)
+		squares += (x[i] - mean) * (x[i] - mean);
+	/* One unit more, so that equal values do not come for less than nothing. */
+	radius = (sqrt(squares / count) / unit + 1) * sqrt(count);
+	bits += log2(max / unit + 1);
+	bits += 1 + (count - 1) / 2 * log2(M_PI) - lgamma((count - 1) / 2) / M_LN2;
+	return bits + (count - 2) * log2(radius);
+}
+
+double
+stats_group_bits(const double *x, size_t n, double max, double unit, double before)
+{
+	double mean = stats_mean(x, n);
+
+	return n == 0 ? NAN
+		      : mean_bits(mean, max, unit, before) + scatter_bits(x, n, mean, max, unit);
+}
+
+/* The best way to split all values up to the end of a group, of those whose last group it is. */
+struct split {
+	double mean;
+	double bits; /* of all groups up to here */
+	size_t before; /* where the group before begins; unused in the first */
+};
+
+/* at[begin * n + end - 1], for each group that there can be. */
+static void
+split_all(struct split *at, const double *x, size_t n, double max, double unit)
+{
+	for (size_t begin = 0; begin < n; begin++)
+		for (size_t end = begin + 1; end <= n; end++) {
+			struct split *s = &at[begin * n + end - 1];
+			double best = INFINITY;
+
+			s->mean = stats_mean(x + begin, end - begin);
+			if (begin == 0)
+				best = mean_bits(s->mean, max, unit, NAN);
+			for (size_t k = 0; k < begin; k++) {
+				const struct split *b = &at[k * n + begin - 1];
+				double bits = b->bits + mean_bits(s->mean, max, unit, b->mean);
+
+				if (bits < best) {
+					best = bits;
+					s->before = k;
+				}
+			}
+			s->bits = best + scatter_bits(x + begin, end - begin, s->mean, max, unit);
+		}
+}
+
+/* Where the groups of the best way end; their number. */
+static size_t
+best_ends(const struct split *at, size_t n, size_t *ends)
+{
+	size_t begin = 0, end = n, nb = 0;
+
+	for (size_t k = 1; k < n; k++)
+		if (at[k * n + n - 1].bits < at[begin * n + n - 1].bits)
+			begin = k;
+	/* From the last to the first, into the end of the array. */
+	for (;;) {
+		size_t before = at[begin * n + end - 1].before;
+
+		ends[n - ++nb] = end;
+		if (begin == 0)
+			break;
+		end = begin;
+		begin = before;
+	}
+	memmove(ends, ends + n - nb, nb * sizeof(*ends));
+	return nb;
+}
+
+size_t
+stats_partition(const double *x, size_t n, double unit, size_t *ends)
+{
+	struct split *at;
+	size_t nb;
+	double max = 0;
+
+	if (n == 0 || !(unit > 0) || !isfinite(unit))
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!(x[i] >= 0) || !isfinite(x[i]))
+			return 0;
+		max = fmax(max, x[i]);
+	}
+	at = calloc(n, n * sizeof(*at));
+	if (at == NULL)
+		return 0;
+	split_all(at, x, n, max, unit);
+	nb = best_ends(at, n, ends);
+	free(at);
+	return nb;
+}

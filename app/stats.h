@@ -73,6 +73,37 @@ struct stats_range stats_bootstrap_t(
 double stats_slope(const double *x, const double *y, size_t n);
 
 /*
+ * The bits that describe one group of n >= 1 values as of equal mean, after BitCountingStats of jumpavg, the
+ * library that FD.io CSIT finds its trends with (csit-trending, "Trend Analysis": minimum description
+ * length). Written after the method, not after its code: constants may differ. x >= 0, max the
+ * largest value of the whole series and unit > 0 their resolution, all in the values' own unit; before is the
+ * mean of the group before, NAN for the first. With M = max / unit, the population's deviation s (divisor n)
+ * over unit, and d the distance of the mean from before over unit, the sum of
+ *
+ *   count      log2(n (n + 1)), a count of n having the probability 1 / n - 1 / (n + 1)
+ *   mean       log2(M + 1) in the first group, uniform from 0 to max; else log2((M + 1)^2 / (d + 1)): a new
+ *              group is the likelier the farther off it is. The probabilities of all d sum up to 1 at most;
+ *              to make it 1 would take a norm that depends on before
+ *   deviation  log2(M + 1), uniform from 0 to max; of n >= 2 only
+ *   values     log2 A, of n >= 2 only: values of a normal distribution whose mean and deviation are known
+ *              are uniform on a sphere in n - 1 dimensions, of radius (s + 1) sqrt(n) and of area
+ *              A = 2 pi^((n - 1) / 2) / gamma((n - 1) / 2) ((s + 1) sqrt(n))^(n - 2)
+ *
+ * NAN for n = 0.
+ */
+double stats_group_bits(const double *x, size_t n, double max, double unit, double before);
+
+/*
+ * Split a series of n values, each >= 0, into groups that follow each other, so that the sum of their
+ * stats_group_bits() is the least of all 2^(n - 1) ways; there is no other cost of a group. unit > 0 is the
+ * resolution of the values, far below the largest. Group i ends before x[ends[i]]; ends has room for n.
+ * Returns the number of groups; 0 for n = 0, without memory, or where a value or unit is outside its range.
+ * By dynamic programming over the n (n + 1) / 2 groups that there can be, each behind every one that can be
+ * before it: time n^3, memory n^2.
+ */
+size_t stats_partition(const double *x, size_t n, double unit, size_t *ends);
+
+/*
  * The next number of a generator that seeds itself from any *state (splitmix64; Steele, Lea and Flood,
  * OOPSLA 2014), uniform below bound >= 1 but for a bias below bound / 2^64.
  */

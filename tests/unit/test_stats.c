@@ -433,6 +433,215 @@ random_numbers_are_even(void **state)
 	assert_true(stats_random(&seed, UINT64_MAX) == 0xe220a8397b1dcdae);
 }
 
+/* ---- groups of equal mean ---- */
+
+#define SERIES_MAX 10
+
+/* By hand, from the parts that stats.h lists. */
+static void
+bits_of_small_groups(void **state)
+{
+	static const double one[] = { 5 }, two[] = { 3, 5 }, three[] = { 2, 4, 6 },
+			    same[] = { 7, 7, 7, 7 };
+
+	(void)state;
+	/* count 1: 1 bit; mean among 0 .. 7: 3 bits */
+	assert_close(stats_group_bits(one, 1, 7, 1, NAN), 4, 1e-15);
+	/* behind a mean of 2, three off: 6 bits less log2 4 */
+	assert_close(stats_group_bits(one, 1, 7, 1, 2), 5, 1e-15);
+	/* count log2 6, mean and deviation log2 6 each, and which of the two is the larger one: 1 bit */
+	assert_close(stats_group_bits(two, 2, 5, 1, NAN), 8.754887502163468, 1e-14);
+	/* log2 12 + 3 + 3; a circle about a radius of (sqrt(8/3) + 1) sqrt(3), 2 pi 4.560478 */
+	assert_close(stats_group_bits(three, 3, 7, 1, NAN),
+			3.584962500721156 + 6 + log2(2 * M_PI * (sqrt(8) + sqrt(3))), 1e-14);
+	/* log2 20 + 3 + 3; a sphere of radius 1 sqrt(4): 16 pi */
+	assert_close(stats_group_bits(same, 4, 7, 1, NAN), 4.321928094887363 + 6 + 4 + log2(M_PI),
+			1e-14);
+	/* Bits are of values over their unit. */
+	assert_close(stats_group_bits(three, 3, 7, 0.5, NAN),
+			3.584962500721156 + 2 * log2(15) + log2(2 * M_PI * (2 * sqrt(8) + sqrt(3))),
+			1e-14);
+	assert_true(isnan(stats_group_bits(one, 0, 7, 1, NAN)));
+}
+
+static void
+assert_groups(const double *x, size_t n, const size_t *wanted, size_t nb)
+{
+	size_t ends[32];
+
+	assert_true(n <= COUNT_OF(ends));
+	assert_int_equal(stats_partition(x, n, 1, ends), nb);
+	for (size_t i = 0; i < nb; i++)
+		assert_int_equal(ends[i], wanted[i]);
+}
+
+static void
+equal_values_are_one_group(void **state)
+{
+	double x[32];
+
+	(void)state;
+	for (size_t n = 1; n <= COUNT_OF(x); n++) {
+		x[n - 1] = 1e7;
+		assert_groups(x, n, &n, 1);
+	}
+}
+
+/* Five below a million and five above a tenth less, all within 0.1 %. */
+static void
+a_step_parts_two_groups(void **state)
+{
+	static const double x[] = { 1000500, 999600, 1000100, 999200, 1000700, 900400, 899500,
+		900900, 899800, 900100 };
+
+	(void)state;
+	assert_groups(x, 10, (const size_t[]){ 5, 10 }, 2);
+	/* Too few to be worth another mean and another deviation. */
+	assert_groups(x + 3, 4, (const size_t[]){ 4 }, 1);
+}
+
+static void
+scatter_parts_nothing(void **state)
+{
+	static const double x[] = { 1000500, 999600, 1000100, 999200, 1000700, 1000400, 999500,
+		1000900, 999800, 1000100 };
+
+	(void)state;
+	assert_groups(x, 10, (const size_t[]){ 10 }, 1);
+}
+
+static void
+an_outlier_is_a_group_of_its_own(void **state)
+{
+	static const double x[] = { 1000500, 999600, 1000100, 999200, 1000700, 500000, 1000400,
+		999500, 1000900, 999800, 1000100 };
+
+	(void)state;
+	assert_groups(x, 11, (const size_t[]){ 5, 6, 11 }, 3);
+}
+
+static void
+no_series_has_no_groups(void **state)
+{
+	static const double one[] = { 3 }, below[] = { 1, -1 }, none[] = { 1, NAN },
+			    endless[] = { INFINITY };
+	size_t ends[2];
+
+	(void)state;
+	assert_int_equal(stats_partition(one, 0, 1, ends), 0);
+	assert_groups(one, 1, (const size_t[]){ 1 }, 1);
+	assert_int_equal(stats_partition(below, 2, 1, ends), 0);
+	assert_int_equal(stats_partition(none, 2, 1, ends), 0);
+	assert_int_equal(stats_partition(endless, 1, 1, ends), 0);
+	assert_int_equal(stats_partition(one, 1, 0, ends), 0);
+	assert_int_equal(stats_partition(one, 1, NAN, ends), 0);
+}
+
+/* The bits of a group in another way: the area of a sphere from that of the one two dimensions below. */
+static double
+other_bits(const double *x, size_t n, double max, double *before)
+{
+	double sum = 0, squares = 0, radius, area, distance;
+
+	for (size_t i = 0; i < n; i++)
+		sum += x[i];
+	for (size_t i = 0; i < n; i++)
+		squares += pow(x[i] - sum / n, 2);
+	radius = sqrt(squares) + sqrt(n);
+	/* Two points, or a circle, in 1 or 2 dimensions. */
+	area = n % 2 == 0 ? 2 : 2 * M_PI * radius;
+	for (size_t d = n % 2 == 0 ? 3 : 4; d < n; d += 2)
+		area *= 2 * M_PI / (d - 2) * radius * radius;
+	distance = isnan(*before) ? max : fabs(sum / n - *before);
+	*before = sum / n;
+	return log2(n * (n + 1.0)) + log2((max + 1) * (max + 1) / (distance + 1)) +
+			(n == 1 ? 0 : log2((max + 1) * area));
+}
+
+/* The bits of a way to split; bit i of way: a group ends behind x[i]. */
+static double
+way_bits(const double *x, size_t n, double max, unsigned int way)
+{
+	double bits = 0, before = NAN;
+	size_t begin = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (i + 1 == n || (way >> i & 1) != 0) {
+			bits += other_bits(x + begin, i + 1 - begin, max, &before);
+			begin = i + 1;
+		}
+	return bits;
+}
+
+static void
+partition_is_the_best_of_all(void **state)
+{
+	unsigned int counts[SERIES_MAX + 1] = { 0 };
+	uint64_t seed = 7;
+
+	(void)state;
+	for (unsigned int series = 0; series < 400; series++) {
+		double x[SERIES_MAX], level = 1e6, max = 0, best = INFINITY, bits;
+		size_t ends[SERIES_MAX], n = 1 + stats_random(&seed, SERIES_MAX), nb;
+		unsigned int way = 0;
+
+		for (size_t i = 0; i < n; i++) {
+			if (stats_random(&seed, 6) == 0)
+				level = 5e5 + (double)stats_random(&seed, 1000000);
+			x[i] = level + (double)stats_random(&seed, 100);
+			max = fmax(max, x[i]);
+		}
+		for (unsigned int w = 0; w < 1u << (n - 1); w++)
+			best = fmin(best, way_bits(x, n, max, w));
+		nb = stats_partition(x, n, 1, ends);
+		assert_true(nb >= 1 && nb <= n && ends[nb - 1] == n);
+		for (size_t i = 0; i + 1 < nb; i++) {
+			assert_true(ends[i] > 0 && ends[i] < ends[i + 1]);
+			way |= 1u << (ends[i] - 1);
+		}
+		bits = way_bits(x, n, max, way);
+		assert_close(bits, best, 1e-12);
+		counts[nb]++;
+	}
+	/* The series are such that there is something to find. */
+	assert_true(counts[1] > 40 && counts[2] > 40 && counts[3] > 10);
+}
+
+/* How many of 200 series with 0.3 % of scatter are two groups: so many runs, as many with a step. */
+static unsigned int
+steps_found(size_t runs, double step)
+{
+	unsigned short seed[3] = { 1, 2, 3 };
+	unsigned int found = 0;
+
+	for (unsigned int series = 0; series < 200; series++) {
+		double x[64];
+		size_t ends[64];
+
+		for (size_t i = 0; i < 2 * runs; i++) {
+			double normal = sqrt(-2 * log(1 - erand48(seed))) *
+					cos(2 * M_PI * erand48(seed));
+
+			x[i] = 1e7 * (i < runs ? 1 : 1 - step) * (1 + 0.003 * normal);
+		}
+		found += stats_partition(x, 2 * runs, 1, ends) == 2 && ends[0] == runs;
+	}
+	return found;
+}
+
+/* docs/results.md says how many runs it takes. */
+static void
+steps_are_found_where_there_are_some(void **state)
+{
+	(void)state;
+	for (size_t runs = 1; runs <= 32; runs *= 2)
+		assert_true(steps_found(runs, 0) <= 2);
+	assert_true(steps_found(4, 0.1) >= 180);
+	assert_true(steps_found(5, 0.05) >= 180);
+	assert_true(steps_found(8, 0.02) >= 160);
+	assert_true(steps_found(2, 0.1) <= 20);
+}
+
 int
 main(void)
 {
@@ -454,6 +663,14 @@ main(void)
 		cmocka_unit_test(bootstrap_of_few_and_of_equal_values),
 		cmocka_unit_test(bootstrap_is_the_same_by_the_same_seed),
 		cmocka_unit_test(random_numbers_are_even),
+		cmocka_unit_test(bits_of_small_groups),
+		cmocka_unit_test(equal_values_are_one_group),
+		cmocka_unit_test(a_step_parts_two_groups),
+		cmocka_unit_test(scatter_parts_nothing),
+		cmocka_unit_test(an_outlier_is_a_group_of_its_own),
+		cmocka_unit_test(no_series_has_no_groups),
+		cmocka_unit_test(partition_is_the_best_of_all),
+		cmocka_unit_test(steps_are_found_where_there_are_some),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
