@@ -155,6 +155,8 @@ ok "a sweep over bursts" draws bursts ratios scenarios sweep windows
 ok "has the effect over the cycles" shown bursts/sweep.svg "burst (packets)" "rate (Mpps)" "TSC cycles/packet" \
 	512 "TSC cycles/packet of c1+keep" "change of the rate (%)" "c1+clear over c1+keep" "burst 4"
 ok "its arms have the burst in their names" shown bursts/scenarios.svg "c1+keep burst 1" "c1+clear burst 512"
+ok "the ratios of many stand side by side" shown bursts/ratios.svg "at the right: 95 % t interval" \
+	"c1+clear burst 512 over c1+keep burst 1"
 directory lookups 3 'a;9e6;200;1;;;0' 'b;9e6;200;1;;;0' 'a;5e6;400;1;;;10' 'b;6e6;350;1;;;10'
 ok "a sweep over look-ups" draws lookups ratios scenarios sweep windows
 ok "says so" shown lookups/sweep.svg "look-ups (number a packet)" "look-ups 10"
@@ -163,6 +165,12 @@ ok "look-ups that do not vary are no sweep" eval 'draws same ratios scenarios wi
 directory both 2 'a;9e6;200;1;;1;0' 'a;8e6;210;1;;2;0' 'a;5e6;400;1;;1;10' 'a;4e6;450;1;;2;10'
 ok "bursts and look-ups: a line a burst" eval 'draws both ratios scenarios sweep windows &&
 	shown both/sweep.svg "a, burst 1" "a, burst 2" "look-ups (number a packet)" && hasnt both/sweep.svg change'
+arms=()
+for burst in 1 2 4 8 16 32 64 128 256 512; do
+	arms+=("c1+keep;9e6;300;1;;$burst" "c1+clear;9.5e6;280;1;;$burst")
+done
+directory large 2 "${arms[@]}"
+ok "twenty arms" draws large ratios scenarios sweep windows
 directory three 3 'a;9e6;200;1' 'b;8e6;230;1' 'c;7e6;260;1'
 ok "three scenarios: each over the first" eval 'draws three ratios scenarios windows &&
 	shown three/ratios.svg "b over a" "c over a"'
@@ -174,7 +182,7 @@ ok "one block has no interval, and is drawn" draws one ratios scenarios windows
 ok "without result.json the report says so" page one "no result.json" "no environment.json" "a 2 0"
 directory dirty 3 'a;9e6;200;1;irqs' 'b;8e6;230;1;irqs;;'
 ok "tainted windows alone are hollow, and called so" eval 'draws dirty ratios scenarios windows &&
-	shown dirty/scenarios.svg "tainted windows only (hollow)" && shown dirty/ratios.svg "tainted only (hollow)" &&
+	shown dirty/scenarios.svg "tainted windows only (hollow)" && ! shown dirty/scenarios.svg untainted 2>err && shown dirty/ratios.svg "tainted only (hollow)" &&
 	page dirty "scenario windows tainted irqs a 6 6 6 b 6 6 6"'
 directory half 3 'a;9e6;200;1' 'b;8e6;230;1;smi'
 ok "an arm without a clean window beside one with" draws half ratios scenarios windows
