@@ -15,10 +15,11 @@ ends_in_results() {
 	dir=$(sed -n 's/^CSV: *\(.*\)\/windows.csv$/\1/p' "$tmp/out")
 	grep -q "^as-is" "$tmp/out" && [ -s "$copy/$dir/windows.csv" ] &&
 		[ -s "$copy/$dir/windows.png" ] && [ -s "$copy/$dir/bursts.svg" ] &&
+		is "$(tail -n 1 "$tmp/out")" "report:   $dir/report.html" "last line" && [ -s "$copy/$dir/report.html" ] &&
 		"$copy/build/app/sibfwd-report" check "$copy/$dir"
 }
 
-ok "scripts/quickstart ends in a table, CSV and pictures" ends_in_results
+ok "scripts/quickstart ends in a table, CSV, pictures and a report" ends_in_results
 
 refuses_out() {
 	(cd "$copy" && scripts/quickstart --out=x) >"$tmp/out" 2>"$tmp/err"
