@@ -7,42 +7,22 @@
 
 report=$(realpath "${BUILD:-build}/app/sibfwd-report") || bail "no sibfwd-report"
 made_runs=$(realpath "${BUILD:-build}/tests/made_runs") || bail "no made_runs"
+export PYTHONPATH=$PWD/tests/data PYTHONDONTWRITEBYTECODE=1
 cd "$tmp" || exit 1
 
 # directory NAME BLOCKS ARM...: an arm is SCENARIO:PPS:CYCLES[:SCATTER[:TAINT]]; scatter in percent is the
 # same in every directory but for the name's length, so that nothing depends on chance.
 directory() {
 	/usr/bin/python3 - "$@" <<'PYTHON'
-import os, sys
-name, blocks, arms = sys.argv[1], int(sys.argv[2]), [a.split(":") for a in sys.argv[3:]]
-header = """schema run_id utc_start host scenario block position visit window warmup tainted taint mode source
-burst pkt_len lcore cpu sibling_cpu relation duration_ns tsc_delta tsc_hz rx_packets tx_packets tx_dropped
-rx_missed rx_nombuf polls empty_polls pps tsc_cycles_per_packet busy_cycles_per_packet core_cycles_per_packet
-instructions_per_packet irqs ctx_switches steal_ns smi sibling_idle_entries sibling_idle_ns sibling_state
-sibling_spec_ctrl emulated""".split()
-os.makedirs(name)
-with open(name + "/windows.csv", "w") as f:
-    print(",".join(header), file=f)
-    visit = 0
-    for block in range(blocks):
-        order = arms + arms[::-1] if block % 2 == 0 else arms[::-1] + arms
-        for position, arm in enumerate(order):
-            visit += 1
-            scenario, pps, cycles = arm[0], float(arm[1]), float(arm[2])
-            scatter = float(arm[3]) if len(arm) > 3 else 0
-            taint = arm[4] if len(arm) > 4 else ""
-            # Blocks go up and down about the figure, and add up to it.
-            pps *= 1 + scatter / 100 * (-1) ** block
-            row = dict.fromkeys(header, "")
-            row.update(schema=1, run_id=name, scenario=scenario, block=block + 1, position=position + 1,
-                       utc_start="2023-07-27T%02d:%02d:%02d.000Z" % (visit // 3600, visit // 60 % 60, visit % 60),
-                       host="lab", visit=visit, window=1, warmup=0, tainted=int(taint != ""), taint=taint,
-                       mode="macswap", source="dev", burst=32, pkt_len=64, lcore=1, cpu=1, sibling_cpu=2,
-                       relation="smt", duration_ns=10 ** 9, tsc_delta=round(pps * cycles),
-                       tsc_hz=round(pps * cycles), rx_packets=round(pps), tx_packets=round(pps), tx_dropped=0,
-                       polls=10 ** 6, empty_polls=0, pps=round(pps),
-                       tsc_cycles_per_packet=repr(round(pps * cycles) / round(pps)), emulated=0)
-            print(",".join(str(row[h]) for h in header), file=f)
+import sys
+from made_windows import visits, window, write
+name, blocks, arms = sys.argv[1], int(sys.argv[2]), [(a + "::").split(":") for a in sys.argv[3:]]
+def rows():
+    for block, position, visit, arm in visits(arms, blocks):
+        # Blocks go up and down about the figure, and add up to it.
+        pps = float(arm[1]) * (1 + float(arm[3] or 0) / 100 * (-1) ** (block - 1))
+        yield window(arm[0], block, position, visit, pps, round(pps * float(arm[2])), taint=arm[4])
+write(name, rows())
 PYTHON
 }
 

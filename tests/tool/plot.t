@@ -6,6 +6,7 @@
 
 plot=$PWD/scripts/plot
 /usr/bin/python3 -c 'import matplotlib' 2>/dev/null || { skip plot "no matplotlib"; end_tests; }
+export PYTHONPATH=$PWD/tests/data PYTHONDONTWRITEBYTECODE=1
 cd "$tmp" || exit 1
 export MPLCONFIGDIR=$tmp/mpl
 
@@ -13,35 +14,16 @@ export MPLCONFIGDIR=$tmp/mpl
 # percent. An arm without look-ups has no such column. The order is ABBA, a visit has a window.
 directory() {
 	/usr/bin/python3 - "$@" <<'PYTHON'
-import csv, os, sys
+import os, sys
+from made_windows import COLUMNS, visits, window, write
 name, blocks, arms = sys.argv[1], int(sys.argv[2]), [(a + ";;;;").split(";") for a in sys.argv[3:]]
-header = """schema run_id utc_start host scenario block position visit window warmup tainted taint mode source
-burst pkt_len lcore cpu sibling_cpu relation duration_ns tsc_delta tsc_hz rx_packets tx_packets tx_dropped
-rx_missed rx_nombuf polls empty_polls pps tsc_cycles_per_packet busy_cycles_per_packet core_cycles_per_packet
-instructions_per_packet irqs ctx_switches steal_ns smi sibling_idle_entries sibling_idle_ns sibling_state
-sibling_spec_ctrl emulated""".split()
-if any(arm[6] for arm in arms):
-    header.append("noisy_lookups")
-os.makedirs(name)
-with open(name + "/windows.csv", "w", newline="") as f:
-    out = csv.DictWriter(f, header, restval="", extrasaction="ignore", lineterminator="\n")
-    out.writeheader()
-    visit = 0
-    for block in range(blocks):
-        order = arms + arms[::-1] if block % 2 == 0 else arms[::-1] + arms
-        for position, arm in enumerate(order):
-            visit += 1
-            pps = float(arm[1]) * (1 + float(arm[3] or 0) / 100 * ((7 * block + 3 * position) % 5 - 2))
-            ticks = round(pps * float(arm[2]))
-            out.writerow(dict(
-                schema=1, run_id="r1", scenario=arm[0], block=block + 1, position=position + 1,
-                utc_start="2023-07-27T%02d:%02d:%02d.000Z" % (visit // 3600, visit // 60 % 60, visit % 60),
-                host=os.environ.get("HOST_NAME", "lab"), visit=visit, window=1, warmup=0,
-                tainted=int(arm[4] != ""), taint=arm[4], mode="macswap", source="dev", burst=arm[5] or 32,
-                pkt_len=64, lcore=1, cpu=1, sibling_cpu=2, relation="smt", duration_ns=10 ** 9,
-                tsc_delta=ticks, tsc_hz=ticks, rx_packets=round(pps), tx_packets=round(pps), tx_dropped=0,
-                polls=10 ** 6, empty_polls=0, pps=round(pps), tsc_cycles_per_packet=ticks / round(pps) if pps else "",
-                emulated=os.environ.get("EMULATED", 0), noisy_lookups=arm[6]))
+def rows():
+    for block, position, visit, arm in visits(arms, blocks):
+        pps = float(arm[1]) * (1 + float(arm[3] or 0) / 100 * ((7 * block + 3 * position) % 5 - 2))
+        yield window(arm[0], block, position, visit, pps, round(pps * float(arm[2])), run_id="r1", taint=arm[4],
+                     burst=arm[5] or 32, host=os.environ.get("HOST_NAME", "lab"),
+                     emulated=os.environ.get("EMULATED", 0), noisy_lookups=arm[6])
+write(name, rows(), COLUMNS + ["noisy_lookups"] * any(arm[6] for arm in arms))
 PYTHON
 }
 

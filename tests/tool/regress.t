@@ -6,31 +6,18 @@
 . tests/tool/lib.sh
 
 lab=$(realpath scripts/lab-regress)
+export PYTHONPATH=$PWD/tests/data PYTHONDONTWRITEBYTECODE=1
 cd "$tmp" || exit 1
 mkdir lab made
 
 # directory NAME PPS [SCATTER]: a complete run of ten blocks, its blocks up and down about PPS.
 directory() {
 	/usr/bin/python3 - "$@" <<'PYTHON'
-import json, sys, os
+import sys
+from made_windows import window, write
 name, base, scatter = sys.argv[1], float(sys.argv[2]), float((sys.argv + ["0.2"])[3])
-columns = """schema run_id utc_start host scenario block position visit window warmup tainted taint mode source
-burst pkt_len lcore cpu sibling_cpu relation duration_ns tsc_delta tsc_hz rx_packets tx_packets tx_dropped
-rx_missed rx_nombuf polls empty_polls pps tsc_cycles_per_packet busy_cycles_per_packet core_cycles_per_packet
-instructions_per_packet irqs ctx_switches steal_ns smi sibling_idle_entries sibling_idle_ns sibling_state
-sibling_spec_ctrl emulated""".split()
-os.makedirs(name)
-with open(name + "/windows.csv", "w") as f:
-    print(",".join(columns), file=f)
-    for n in range(10):
-        packets = round(base * (1 + scatter / 100 * (-1) ** n))
-        row = dict.fromkeys(columns, "")
-        row.update(schema=1, run_id="made", utc_start="2023-07-27T00:00:%02d.000Z" % n, host="lab", scenario="as-is",
-                   block=n + 1, position=1, visit=n + 1, window=1, warmup=0, tainted=0, mode="io", source="dev",
-                   burst=32, pkt_len=64, lcore=1, cpu=1, sibling_cpu=2, relation="smt", duration_ns=10 ** 9,
-                   tsc_delta=2 * 10 ** 9, tsc_hz=2 * 10 ** 9, rx_packets=packets, tx_packets=packets, tx_dropped=0,
-                   polls=10 ** 6, empty_polls=0, pps=packets, tsc_cycles_per_packet=repr(2e9 / packets), emulated=0)
-        print(",".join(str(row[c]) for c in columns), file=f)
+write(name, (window("as-is", n + 1, 1, n + 1, base * (1 + scatter / 100 * (-1) ** n), 2 * 10 ** 9,
+                    run_id="made", mode="io") for n in range(10)))
 PYTHON
 	"$report" show "$1" --format json | jq '{schema: 1, interrupted: false, windows_done: 10, estimates}' \
 		>"$tmp/result.json" && mv "$tmp/result.json" "$1/result.json"

@@ -5,13 +5,9 @@
 . tests/tap.sh
 
 report=$(realpath "${BUILD:-build}/app/sibfwd-report") || bail "no sibfwd-report"
+export PYTHONPATH=$PWD/tests/data PYTHONDONTWRITEBYTECODE=1
 cd "$tmp" || exit 1
-
-columns=schema,run_id,utc_start,host,scenario,block,position,visit,window,warmup,tainted,taint,mode,source,burst,
-columns+=pkt_len,lcore,cpu,sibling_cpu,relation,duration_ns,tsc_delta,tsc_hz,rx_packets,tx_packets,tx_dropped,
-columns+=rx_missed,rx_nombuf,polls,empty_polls,pps,tsc_cycles_per_packet,busy_cycles_per_packet,
-columns+=core_cycles_per_packet,instructions_per_packet,irqs,ctx_switches,steal_ns,smi,sibling_idle_entries,
-columns+=sibling_idle_ns,sibling_state,sibling_spec_ctrl,emulated
+columns=$(/usr/bin/python3 -c 'import made_windows; print(",".join(made_windows.COLUMNS))') || bail "no columns"
 
 # made NAME UTC SCENARIO:PPS[:TAINT]...: a directory of one run, of two blocks that are 0.01 % above PPS and
 # as much below.
