@@ -3,7 +3,6 @@
  * What doctor looks at, and the verdict that rests on few of it. It only reads, and no file whose reading
  * interrupts the measured CPU.
  */
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 #include <time.h>
 
 #include "doctor.h"
-#include "expect.h"
 
 /* ---- findings ---- */
 
@@ -33,11 +31,11 @@ finding(enum level level, const char *remedy, const char *fmt, ...)
 
 /* ---- the verdict ---- */
 
-/* The table prints the text; scripts go by its beginning, and by the word in JSON. */
-#define VERDICT(word, ...) ((struct verdict){ word, one_line(sys_format(__VA_ARGS__)) })
-#define EXPECTED(...) VERDICT("expected", "effect expected here: " __VA_ARGS__)
-#define NOT_EXPECTED(...) VERDICT("not-expected", "not expected because " __VA_ARGS__)
-#define CANNOT_TELL(...) VERDICT("unknown", "cannot tell: " __VA_ARGS__)
+/* The table prints the text; scripts go by its beginning. */
+#define VERDICT(what, ...) ((struct verdict){ what, one_line(sys_format(__VA_ARGS__)) })
+#define EXPECTED(...) VERDICT(EFFECT_EXPECTED, "effect expected here: " __VA_ARGS__)
+#define NOT_EXPECTED(...) VERDICT(EFFECT_NOT_EXPECTED, "not expected because " __VA_ARGS__)
+#define CANNOT_TELL(...) VERDICT(EFFECT_UNKNOWN, "cannot tell: " __VA_ARGS__)
 
 /*
  * Whether the measured CPU loses speed when its sibling idles. What the module, the isolation or the
@@ -160,11 +158,6 @@ machine_free(struct machine *m)
 enum expectation
 doctor_expects(const struct topology *t, unsigned int cpu, char **text)
 {
-	static const struct {
-		const char *word;
-		enum expectation e;
-	} words[] = { { "expected", EFFECT_EXPECTED }, { "not-expected", EFFECT_NOT_EXPECTED } };
-	enum expectation e = EFFECT_UNKNOWN;
 	struct machine m = { .t = *t, .cpu = cpu };
 	hwloc_bitmap_t set = hwloc_bitmap_alloc();
 	struct verdict verdict;
@@ -174,11 +167,8 @@ doctor_expects(const struct topology *t, unsigned int cpu, char **text)
 	m.sibling = machine_sibling(t, cpu, set);
 	read_basis(&m);
 	verdict = machine_judge(&m);
-	for (size_t i = 0; i < NB(words); i++)
-		if (strcmp(verdict.word, words[i].word) == 0)
-			e = words[i].e;
 	*text = verdict.text;
 	machine_free(&m);
 	hwloc_bitmap_free(set);
-	return e;
+	return verdict.expectation;
 }

@@ -8,6 +8,7 @@
  */
 #include <stdbool.h>
 
+#include "expect.h"
 #include "isolation.h"
 #include "sysroot.h"
 #include "topology.h"
@@ -47,9 +48,9 @@ void machine_free(struct machine *m);
 /* The SMT sibling of cpu that is on line, -1: none. set is a buffer. */
 int machine_sibling(const struct topology *t, unsigned int cpu, hwloc_bitmap_t set);
 
-/* The table prints the text, which is to be freed; scripts go by its beginning, and by the word in JSON. */
+/* The table prints the text, which is to be freed; scripts go by its beginning. */
 struct verdict {
-	const char *word;
+	enum expectation expectation;
 	char *text;
 };
 

@@ -79,6 +79,13 @@ default_cpu(const struct topology *t, hwloc_bitmap_t set)
 
 /* ---- printing ---- */
 
+/* Scripts go by them. */
+static const char *const verdict_words[] = {
+	[EFFECT_EXPECTED] = "expected",
+	[EFFECT_NOT_EXPECTED] = "not-expected",
+	[EFFECT_UNKNOWN] = "unknown",
+};
+
 static void
 print_table(const struct machine *m, const struct finding *found, const struct verdict *verdict)
 {
@@ -130,7 +137,8 @@ print_json(const struct machine *m, const struct finding *found, const struct ve
 						found[i].reason, "remedy", found[i].remedy));
 	all = json_pack("{s:i, s:o, s:o, s:s, s:s}", "cpu", (int)m->cpu, "sibling",
 			m->sibling >= 0 ? json_integer(m->sibling) : json_null(), "checks", list,
-			"verdict", verdict->word, "verdict_text", verdict->text);
+			"verdict", verdict_words[verdict->expectation], "verdict_text",
+			verdict->text);
 	if (all == NULL)
 		abort();
 	command_json(all, JSON_INDENT(2));
