@@ -382,20 +382,11 @@ static void __attribute__((format(printf, 2, 3))) note(struct experiment *x, con
 
 /* ---- visits ---- */
 
-/* The loops of the visit's burst; it is constant while a loop runs. */
+/* Launch the loops, whose burst is constant while they run. */
 static int
-set_burst(struct experiment *x, struct err *err)
+launch_loops(struct experiment *x, uint16_t burst, struct err *err)
 {
-	uint16_t burst = x->options->bursts[x->visit.arm / x->options->nb_scenarios];
-
-	if (x->lcores[0].burst == burst)
-		return 0;
-	if (lcore_stop(x->lcores, x->nb_lcores, err) != 0) {
-		x->stuck = true;
-		return -1;
-	}
-	x->launched = 0;
-	for (; x->launched < x->nb_lcores; x->launched++) {
+	for (x->launched = 0; x->launched < x->nb_lcores; x->launched++) {
 		struct lcore *lc = &x->lcores[x->launched];
 
 		lc->burst = burst;
@@ -404,6 +395,25 @@ set_burst(struct experiment *x, struct err *err)
 			return -1;
 	}
 	return 0;
+}
+
+static int
+stop_loops(struct experiment *x, struct err *err)
+{
+	x->stuck = lcore_stop(x->lcores, x->launched, err) != 0;
+	x->launched = 0;
+	return x->stuck ? -1 : 0;
+}
+
+/* The loops of the visit's burst. */
+static int
+set_burst(struct experiment *x, struct err *err)
+{
+	uint16_t burst = x->options->bursts[x->visit.arm / x->options->nb_scenarios];
+
+	if (x->lcores[0].burst == burst)
+		return 0;
+	return stop_loops(x, err) != 0 ? -1 : launch_loops(x, burst, err);
 }
 
 /* Nothing is measured before the scenario has been seen to hold. */
@@ -511,24 +521,17 @@ experiment_run(struct experiment *x, struct err *err)
 {
 	struct edge *edges = calloc(2 * (size_t)x->nb_lcores, sizeof(*edges));
 	struct err stop_err;
-	int rc = 0;
+	int rc;
 
 	if (edges == NULL)
 		return err_set(err, EXIT_FAILED, "out of memory");
-	while (x->launched < x->nb_lcores && rc == 0) {
-		x->lcores[x->launched].burst = x->options->bursts[0];
-		rc = lcore_launch(&x->lcores[x->launched], err);
-		if (rc == 0)
-			x->launched++;
-	}
+	rc = launch_loops(x, x->options->bursts[0], err);
 	if (rc == 0 && x->options->record_perf_events)
 		rc = open_pmus(x, err);
 	if (rc == 0)
 		rc = run_blocks(x, edges, err);
-	if (!x->stuck && lcore_stop(x->lcores, x->launched, rc == 0 ? err : &stop_err) != 0) {
-		x->stuck = true;
+	if (!x->stuck && stop_loops(x, rc == 0 ? err : &stop_err) != 0)
 		rc = -1;
-	}
 	close_pmus(x);
 	x->interrupted |= x->windows_done < experiment_windows(x->options);
 	free(edges);
