@@ -125,7 +125,7 @@ find_arm(struct units *u, const struct sum *sum, bool bursts)
 	char name[COMPARE_ARM_MAX];
 	int arm;
 
-	summary_arm(name, sizeof(name), sum, bursts);
+	summary_arm(name, sizeof(name), sum->first->scenario, sum->first->burst, bursts);
 	arm = arm_of(u, name);
 	if (arm >= 0)
 		return (size_t)arm;
@@ -701,24 +701,19 @@ differ_with_tainted(const struct comparisons *clean, const struct result_window 
 }
 
 int
-compare_print(FILE *out, const struct result_window *windows, size_t n, double margin)
+compare_print(FILE *out, const struct result_window *windows, size_t n,
+		const struct comparisons *clean, const struct comparisons *with_tainted,
+		double margin)
 {
-	struct comparisons clean = { 0 }, with_tainted = { 0 };
-	int rc = compare_arms(&clean, windows, n, false);
-
-	if (rc == 0)
-		rc = compare_arms(&with_tainted, windows, n, true);
-	if (rc == 0)
-		rc = result_print_table(out, windows, n);
-	if (rc == 0 && clean.nb > 0) {
+	if (result_print_table(out, windows, n) != 0)
+		return -1;
+	if (clean->nb > 0) {
 		fputc('\n', out);
-		comparisons_print(out, &clean, margin);
-		if (differ_with_tainted(&clean, windows, n)) {
+		comparisons_print(out, clean, margin);
+		if (differ_with_tainted(clean, windows, n)) {
 			fprintf(out, "\nwith tainted windows:\n");
-			comparisons_print(out, &with_tainted, margin);
+			comparisons_print(out, with_tainted, margin);
 		}
 	}
-	comparisons_free(&clean);
-	comparisons_free(&with_tainted);
-	return rc != 0 || ferror(out) ? -1 : 0;
+	return ferror(out) ? -1 : 0;
 }

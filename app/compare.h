@@ -134,10 +134,12 @@ double comparisons_floor(const struct comparisons *all);
 json_t *comparisons_json(const struct comparisons *all, double margin);
 
 /*
- * All there is to say of windows: result_print_table(), then the comparisons, without tainted windows and,
- * where there are some, with them. Returns -1 on a write error or without memory.
+ * All there is to say of windows: result_print_table(), then their comparisons by compare_arms(), without
+ * tainted windows and, where there are some, with them. Returns -1 on a write error or without memory.
  */
-int compare_print(FILE *out, const struct result_window *windows, size_t n, double margin);
+int compare_print(FILE *out, const struct result_window *windows, size_t n,
+		const struct comparisons *clean, const struct comparisons *with_tainted,
+		double margin);
 
 /* As a table of at most 100 characters a line, with what there is to warn of; nothing where there is none. */
 void comparisons_print(FILE *out, const struct comparisons *all, double margin);

@@ -360,7 +360,6 @@ prepare_lcores(struct run *r, struct err *err)
 
 		lc->id = r->placement.at[i].lcore;
 		lc->cpu = (int)r->placement.at[i].cpu;
-		lc->burst = o->burst;
 		lc->mode = o->mode;
 		if (o->record_core_cycles)
 			lc->record |= LCORE_RECORD_CYCLES;
@@ -530,6 +529,23 @@ result_json(const struct run *r, const struct err *err)
 	return json;
 }
 
+/* Returns -1 without memory; a write error stays in stdout. */
+static int
+print_table(const struct run *r)
+{
+	const double margin = r->options.margin;
+	struct comparisons with_tainted;
+	int rc = compare_arms(&with_tainted, r->rows, r->nb_rows, true);
+
+	if (rc == 0)
+		rc = compare_print(stdout, r->rows, r->nb_rows, &r->comparisons, &with_tainted,
+				margin);
+	if (rc == 0)
+		reproduce_print(stdout, r->rows, r->nb_rows, &r->comparisons, margin, r->forced);
+	comparisons_free(&with_tainted);
+	return ferror(stdout) ? 0 : rc;
+}
+
 static int
 write_results(struct run *r, const struct err *run_err, json_t *before, struct err *err)
 {
@@ -547,11 +563,7 @@ write_results(struct run *r, const struct err *run_err, json_t *before, struct e
 								environment, err) != 0
 				? -1
 				: 0;
-	if (r->options.format == FORMAT_TABLE && r->nb_rows > 0 &&
-			(compare_print(stdout, r->rows, r->nb_rows, r->options.margin) != 0 ||
-					reproduce_print(stdout, r->rows, r->nb_rows,
-							r->options.margin, r->forced) != 0) &&
-			!ferror(stdout))
+	if (r->options.format == FORMAT_TABLE && r->nb_rows > 0 && print_table(r) != 0)
 		rc = err_set(err, EXIT_FAILED, "out of memory");
 	if (r->options.format == FORMAT_JSON) {
 		json_object_set_new(json, "windows", result_windows_json(r->rows, r->nb_rows));

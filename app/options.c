@@ -9,6 +9,7 @@
 #include "compare.h"
 #include "options.h"
 #include "reproduce.h"
+#include "summary.h"
 
 #define MBUF_SIZE_DEFAULT 2176 /* RTE_MBUF_DEFAULT_BUF_SIZE: 2 KiB and the headroom */
 #define TX_PKT_LEN_MIN 42 /* Ethernet, IPv4 and UDP headers */
@@ -698,11 +699,9 @@ struct options_arm
 options_arm(const struct options *o, unsigned int arm)
 {
 	struct options_arm a;
-	int n = snprintf(a.name, sizeof(a.name), "%s", o->scenarios[arm % o->nb_scenarios].text);
 
-	if (o->nb_bursts > 1)
-		snprintf(a.name + n, sizeof(a.name) - (size_t)n, " burst %u",
-				o->bursts[arm / o->nb_scenarios]);
+	summary_arm(a.name, sizeof(a.name), o->scenarios[arm % o->nb_scenarios].text,
+			o->bursts[arm / o->nb_scenarios], o->nb_bursts > 1);
 	return a;
 }
 

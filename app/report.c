@@ -60,6 +60,21 @@ show_json(const struct result_set *set, const struct comparisons *clean,
 }
 
 static int
+show_table(const struct result_set *set, const struct comparisons *clean,
+		const struct comparisons *with_tainted, double margin, struct err *err)
+{
+	const json_t *forced = json_object_get(set->result, "forced");
+
+	if (compare_print(stdout, set->windows, set->nb_windows, clean, with_tainted, margin) !=
+					0 &&
+			!ferror(stdout))
+		return no_memory(err);
+	reproduce_print(stdout, set->windows, set->nb_windows, clean, margin,
+			json_string_value(forced));
+	return 0;
+}
+
+static int
 show(const struct result_set *set, const struct request *request, struct err *err)
 {
 	struct comparisons clean = { 0 }, with_tainted = { 0 };
@@ -71,13 +86,8 @@ show(const struct result_set *set, const struct request *request, struct err *er
 		rc = no_memory(err);
 	else if (request->format == FORMAT_JSON)
 		rc = show_json(set, &clean, &with_tainted, request->margin, err);
-	else if ((compare_print(stdout, set->windows, set->nb_windows, request->margin) != 0 ||
-				 reproduce_print(stdout, set->windows, set->nb_windows,
-						 request->margin,
-						 json_string_value(json_object_get(
-								 set->result, "forced"))) != 0) &&
-			!ferror(stdout))
-		rc = no_memory(err);
+	else
+		rc = show_table(set, &clean, &with_tainted, request->margin, err);
 	comparisons_free(&clean);
 	comparisons_free(&with_tainted);
 	return rc;

@@ -172,28 +172,24 @@ find(const struct comparisons *all)
 	return NULL;
 }
 
-int
-reproduce_print(FILE *out, const struct result_window *windows, size_t n, double margin,
-		const char *forced)
+void
+reproduce_print(FILE *out, const struct result_window *windows, size_t n,
+		const struct comparisons *all, double margin, const char *forced)
 {
-	struct comparisons all;
-	int rc = compare_arms(&all, windows, n, false);
-	const struct comparison *c = rc == 0 ? find(&all) : NULL;
+	const struct comparison *c = find(all);
 	struct held held[NB_ARMS];
 
-	if (c != NULL) {
-		for (int i = 0; i < NB_ARMS; i++)
-			look(&held[i], windows, n, published[i].scenario, c->with_tainted);
-		fputc('\n', out);
-		if (forced != NULL)
-			fprintf(out, "forced: %.90s\n", csv_visible(strdupa(forced)));
-		print_table(out, c);
-		print_verdict(out, c, margin, held[KEEP].emulated || held[CLEAR].emulated);
-		fprintf(out, "What else was alike, in the windows that count:\n");
-		print_held(out, held);
-	}
-	comparisons_free(&all);
-	return rc != 0 || ferror(out) ? -1 : 0;
+	if (c == NULL)
+		return;
+	for (int i = 0; i < NB_ARMS; i++)
+		look(&held[i], windows, n, published[i].scenario, c->with_tainted);
+	fputc('\n', out);
+	if (forced != NULL)
+		fprintf(out, "forced: %.90s\n", csv_visible(strdupa(forced)));
+	print_table(out, c);
+	print_verdict(out, c, margin, held[KEEP].emulated || held[CLEAR].emulated);
+	fprintf(out, "What else was alike, in the windows that count:\n");
+	print_held(out, held);
 }
 
 json_t *

@@ -16,12 +16,12 @@
 #define REPRODUCE_BLOCKS 10
 
 /*
- * Where the windows have both scenarios: their figures beside the published ones, a sentence on whether
+ * Where the windows' comparisons, all, have both scenarios: their figures beside the published ones, a sentence on whether
  * the machine shows the effect, and what held the rest equal; else nothing. forced is doctor's verdict
- * where it did not expect an effect, else NULL. Returns -1 without memory or on a write error.
+ * where it did not expect an effect, else NULL. A write error stays in out.
  */
-int reproduce_print(FILE *out, const struct result_window *windows, size_t n, double margin,
-		const char *forced);
+void reproduce_print(FILE *out, const struct result_window *windows, size_t n,
+		const struct comparisons *all, double margin, const char *forced);
 
 /* The published figures with their source, for result.json; a new reference. */
 json_t *reproduce_published_json(void);

@@ -137,13 +137,12 @@ summary_has_bursts(const struct sum *sums, size_t nb)
 }
 
 void
-summary_arm(char *name, size_t size, const struct sum *sum, bool bursts)
+summary_arm(char *name, size_t size, const char *scenario, uint64_t burst, bool bursts)
 {
 	if (bursts)
-		snprintf(name, size, "%s burst %s", sum->first->scenario,
-				result_integer(sum->first->burst).text);
+		snprintf(name, size, "%s burst %s", scenario, result_integer(burst).text);
 	else
-		snprintf(name, size, "%s", sum->first->scenario);
+		snprintf(name, size, "%s", scenario);
 }
 
 /* The same arm: what is estimated of it is of all its windows. */
@@ -437,7 +436,8 @@ print_scenario_estimates(
 	char name[RESULT_TEXT_MAX];
 	struct estimate all, untainted;
 
-	summary_arm(name, sizeof(name), scenario, summary_has_bursts(sums, nb));
+	summary_arm(name, sizeof(name), scenario->first->scenario, scenario->first->burst,
+			summary_has_bursts(sums, nb));
 	if (make_estimate(&all, sums, nb, scenario, true) != 0 ||
 			make_estimate(&untainted, sums, nb, scenario, false) != 0)
 		return -1;

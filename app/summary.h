@@ -35,8 +35,8 @@ struct sum *summary_windows(const struct result_window *windows, size_t n, size_
 /* Whether windows differ in their burst, so that it is a part of an arm's name. */
 bool summary_has_bursts(const struct sum *sums, size_t nb);
 
-/* The name of a window's arm: its scenario, and its burst where bursts says so. */
-void summary_arm(char *name, size_t size, const struct sum *sum, bool bursts);
+/* The name of an arm: its scenario, and its burst where bursts says so. */
+void summary_arm(char *name, size_t size, const char *scenario, uint64_t burst, bool bursts);
 
 /* Add the words of a list joined by ; to another, without those that it holds. */
 void summary_add_words(char list[RESULT_TEXT_MAX], const char *words);
