@@ -120,12 +120,13 @@ arm_of(const struct units *u, const char *name)
 
 /* The arm of a window, which is added where it is new. */
 static size_t
-find_arm(struct units *u, const struct sum *sum, bool bursts)
+find_arm(struct units *u, const struct sum *sum, struct summary_varied varied)
 {
 	char name[COMPARE_ARM_MAX];
 	int arm;
 
-	summary_arm(name, sizeof(name), sum->first->scenario, sum->first->burst, bursts);
+	summary_arm(name, sizeof(name), sum->first->scenario, sum->first->burst,
+			sum->first->noisy_lookups, varied);
 	arm = arm_of(u, name);
 	if (arm >= 0)
 		return (size_t)arm;
@@ -169,7 +170,7 @@ read_units(struct units *u, const struct result_window *windows, size_t n, bool 
 {
 	size_t nb;
 	struct sum *sums = summary_windows(windows, n, &nb);
-	bool bursts;
+	struct summary_varied varied;
 
 	memset(u, 0, sizeof(*u));
 	u->arms = calloc(nb + 1, sizeof(*u->arms));
@@ -178,9 +179,9 @@ read_units(struct units *u, const struct result_window *windows, size_t n, bool 
 		free(sums);
 		return -1;
 	}
-	bursts = summary_has_bursts(sums, nb);
+	varied = summary_varied(sums, nb);
 	for (size_t i = 0; i < nb; i++) {
-		size_t arm = find_arm(u, &sums[i], bursts);
+		size_t arm = find_arm(u, &sums[i], varied);
 
 		if (!sums[i].warmup && !isnan(sums[i].pps) && sums[i].pps > 0)
 			add_window(u, &sums[i], arm, with_tainted);

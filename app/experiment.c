@@ -157,7 +157,7 @@ set_taint(const struct experiment *x, struct result_window *w, const struct edge
 static const struct scenario *
 visited(const struct experiment *x)
 {
-	return &x->options->scenarios[x->visit.arm % x->options->nb_scenarios];
+	return options_arm(x->options, x->visit.arm).scenario;
 }
 
 static void
@@ -235,6 +235,11 @@ fill_setting(const struct experiment *x, struct result_window *w, unsigned int l
 	w->window = number;
 	w->warmup = number == 0 ? 1 : 0;
 	w->burst = x->lcores[lcore].burst;
+	if (strcmp(o->mode->name, "noisy") == 0) {
+		const struct fwd_lookups *l = &x->lcores[lcore].streams[0]->lookups;
+
+		w->noisy_lookups = l->reads + l->writes + l->reads_writes;
+	}
 	if (x->pkt_len != 0)
 		w->pkt_len = x->pkt_len;
 	w->lcore = at->lcore;
@@ -382,14 +387,17 @@ static void __attribute__((format(printf, 2, 3))) note(struct experiment *x, con
 
 /* ---- visits ---- */
 
-/* Launch the loops, whose burst is constant while they run. */
+/* Launch the loops with the setting of an arm, which is constant while they run. */
 static int
-launch_loops(struct experiment *x, uint16_t burst, struct err *err)
+launch_loops(struct experiment *x, const struct options_arm *arm, struct err *err)
 {
+	x->setting = arm->setting;
 	for (x->launched = 0; x->launched < x->nb_lcores; x->launched++) {
 		struct lcore *lc = &x->lcores[x->launched];
 
-		lc->burst = burst;
+		lc->burst = arm->burst;
+		for (unsigned int s = 0; s < lc->nb_streams; s++)
+			lc->streams[s]->lookups = arm->lookups;
 		atomic_store(&lc->stop, false);
 		if (lcore_launch(lc, err) != 0)
 			return -1;
@@ -405,15 +413,15 @@ stop_loops(struct experiment *x, struct err *err)
 	return x->stuck ? -1 : 0;
 }
 
-/* The loops of the visit's burst. */
+/* The loops of the visit's setting. */
 static int
-set_burst(struct experiment *x, struct err *err)
+set_loops(struct experiment *x, struct err *err)
 {
-	uint16_t burst = x->options->bursts[x->visit.arm / x->options->nb_scenarios];
+	struct options_arm arm = options_arm(x->options, x->visit.arm);
 
-	if (x->lcores[0].burst == burst)
+	if (arm.setting == x->setting)
 		return 0;
-	return stop_loops(x, err) != 0 ? -1 : launch_loops(x, burst, err);
+	return stop_loops(x, err) != 0 ? -1 : launch_loops(x, &arm, err);
 }
 
 /* Nothing is measured before the scenario has been seen to hold. */
@@ -489,7 +497,7 @@ run_block(struct experiment *x, struct edge *edges, uint32_t like, struct err *e
 		x->visit.position = i + 1;
 		x->visit.number++;
 		x->visit.arm = visits[i];
-		if (set_burst(x, err) != 0 || begin_visit(x, err) != 0 ||
+		if (set_loops(x, err) != 0 || begin_visit(x, err) != 0 ||
 				run_windows(x, edges, err) != 0 || end_visit(x, err) != 0)
 			return -1;
 	}
@@ -520,12 +528,13 @@ int
 experiment_run(struct experiment *x, struct err *err)
 {
 	struct edge *edges = calloc(2 * (size_t)x->nb_lcores, sizeof(*edges));
+	const struct options_arm first = options_arm(x->options, 0);
 	struct err stop_err;
 	int rc;
 
 	if (edges == NULL)
 		return err_set(err, EXIT_FAILED, "out of memory");
-	rc = launch_loops(x, x->options->bursts[0], err);
+	rc = launch_loops(x, &first, err);
 	if (rc == 0 && x->options->record_perf_events)
 		rc = open_pmus(x, err);
 	if (rc == 0)

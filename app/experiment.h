@@ -52,6 +52,7 @@ struct experiment {
 	double unprinted; /* seconds since the last --stats-period */
 	struct visit visit;
 	unsigned int launched; /* loops that run */
+	unsigned int setting; /* of these loops */
 	bool tainted; /* a window of the block is */
 	bool stuck; /* out: a loop does not end, so nothing can be torn down */
 	uint64_t tsc_hz; /* out: see experiment_run() */

@@ -163,7 +163,8 @@ dry_run(const struct run *r, struct err *err)
 	placement_print(&r->placement, stdout);
 	printf("scenarios  ");
 	for (unsigned int i = 0; i < options_arms(o); i++)
-		printf("%s %s", i > 0 && o->nb_bursts > 1 ? "," : "", options_arm(o, i).name);
+		printf("%s %s", i > 0 && options_settings(o) > 1 ? "," : "",
+				options_arm(o, i).name);
 	printf("\norder       %u block%s of %u visit%s: settle %g s, warm-up %g s, %u windows of %g s\n",
 			o->blocks, o->blocks == 1 ? "" : "s", nb, nb == 1 ? "" : "s", o->settle,
 			o->warmup, o->windows, o->duration);
@@ -171,7 +172,7 @@ dry_run(const struct run *r, struct err *err)
 		printf("block %-5u ", block);
 		schedule_block(visits, options_arms(o), block, o->order, o->seed);
 		for (unsigned int i = 0; i < nb; i++)
-			printf("%s %s", i > 0 && o->nb_bursts > 1 ? "," : "",
+			printf("%s %s", i > 0 && options_settings(o) > 1 ? "," : "",
 					options_arm(o, visits[i]).name);
 		putchar('\n');
 	}

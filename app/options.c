@@ -243,28 +243,29 @@ set_portmask(struct options *o, const struct option_row *row, const char *arg, s
 	return 0;
 }
 
-/* One burst, or several that are arms of the experiment. */
+/* One number, or several that are arms of the experiment. */
 static int
-set_burst(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+set_list(struct options *o, const struct option_row *row, const char *arg, struct err *err)
 {
+	struct option_list *list = field(o, row);
 	char copy[24];
 	uint64_t value;
 	size_t len;
 
-	o->nb_bursts = o->burst = 0;
+	list->nb = 0;
 	for (;; arg += len + 1) {
 		len = strcspn(arg, ",");
 		snprintf(copy, sizeof(copy), "%.*s", (int)RTE_MIN(len, sizeof(copy) - 1), arg);
 		if (parse_number(row, copy, &value, err) != 0)
 			return -1;
-		if (o->nb_bursts == SCHEDULE_SCENARIOS_MAX)
-			return err_set(err, EXIT_USAGE, "--burst: more than %d",
+		if (list->nb == SCHEDULE_SCENARIOS_MAX)
+			return err_set(err, EXIT_USAGE, "--%s: more than %d", row->name,
 					SCHEDULE_SCENARIOS_MAX);
-		for (unsigned int i = 0; i < o->nb_bursts; i++)
-			if (o->bursts[i] == value)
-				return err_set(err, EXIT_USAGE, "--burst: %s is there twice", copy);
-		o->bursts[o->nb_bursts++] = (uint16_t)value;
-		o->burst = RTE_MAX(o->burst, (uint16_t)value);
+		for (unsigned int i = 0; i < list->nb; i++)
+			if (list->at[i] == value)
+				return err_set(err, EXIT_USAGE, "--%s: %s is there twice",
+						row->name, copy);
+		list->at[list->nb++] = value;
 		if (arg[len] == '\0')
 			return 0;
 	}
@@ -543,7 +544,7 @@ static const struct option_row table[] = {
 	{ "txq", "N", set_u16, AT(nb_txq), 1, 1024, NULL, "transmit queues a port (1)" },
 	{ "rxd", "N", set_u16, AT(nb_rxd), 1, 65535, NULL, "receive descriptors (the driver's)" },
 	{ "txd", "N", set_u16, AT(nb_txd), 1, 65535, NULL, "transmit descriptors (the driver's)" },
-	{ "burst", "N[,N...]", set_burst, 0, 1, LCORE_BURST_MAX, NULL,
+	{ "burst", "N[,N...]", set_list, AT(bursts), 1, LCORE_BURST_MAX, NULL,
 			"frames a burst; several are compared, as scenarios are (32)" },
 	{ "mbcache", "N", set_u16, AT(mbcache), 0, 512, NULL, "mbufs cached an lcore (250)" },
 	{ "total-num-mbufs", "N", set_u32, AT(total_mbufs), 1, 1e9, NULL,
@@ -580,12 +581,12 @@ static const struct option_row table[] = {
 			"send what is held back after MS without traffic (0: never)" },
 	{ "noisy-lkup-memory", "MIB", set_u64, AT(fwd.noisy_memory_mib), 0, 1 << 20, NULL,
 			"memory that is looked up (0)" },
-	{ "noisy-lkup-num-reads", "N", set_u64, AT(fwd.noisy_reads), 0, 1e6, NULL,
-			"random reads a frame (0)" },
-	{ "noisy-lkup-num-writes", "N", set_u64, AT(fwd.noisy_writes), 0, 1e6, NULL,
-			"random writes a frame (0)" },
-	{ "noisy-lkup-num-reads-writes", "N", set_u64, AT(fwd.noisy_reads_writes), 0, 1e6, NULL,
-			"random reads and writes a frame (0)" },
+	{ "noisy-lkup-num-reads", "N[,N...]", set_list, AT(reads), 0, 1e6, NULL,
+			"random reads a frame; several are compared (0)" },
+	{ "noisy-lkup-num-writes", "N[,N...]", set_list, AT(writes), 0, 1e6, NULL,
+			"random writes a frame; several are compared (0)" },
+	{ "noisy-lkup-num-reads-writes", "N[,N...]", set_list, AT(reads_writes), 0, 1e6, NULL,
+			"random reads and writes a frame; several are compared (0)" },
 	{ "tx-first", NULL, set_flag, AT(tx_first), 1, 0, NULL,
 			"send one burst before forwarding" },
 	{ "cmdline-file", "FILE", refuse_prompt, 0, 0, 0, NULL, NULL },
@@ -636,9 +637,10 @@ set_defaults(struct options *o)
 {
 	*o = (struct options){
 		.mode = fwd_mode_find("io"),
-		.burst = 32,
-		.bursts = { 32 },
-		.nb_bursts = 1,
+		.bursts = { 1, { 32 } },
+		.reads = { 1, { 0 } },
+		.writes = { 1, { 0 } },
+		.reads_writes = { 1, { 0 } },
 		.nb_cores = 1,
 		.nb_rxq = 1,
 		.nb_txq = 1,
@@ -689,20 +691,85 @@ set_taint(struct options *o, const char *name, const char *arg, struct err *err)
 	return err_set(err, EXIT_USAGE, "--taint-%s: unknown cause of taint", name);
 }
 
+/* The options of look-ups, of which one may have several counts. */
+struct lookup_list {
+	const char *name;
+	const struct option_list *counts;
+};
+
+#define LOOKUP_LISTS 3
+
+static void
+lookup_lists(const struct options *o, struct lookup_list lists[LOOKUP_LISTS])
+{
+	lists[0] = (struct lookup_list){ "reads", &o->reads };
+	lists[1] = (struct lookup_list){ "writes", &o->writes };
+	lists[2] = (struct lookup_list){ "reads-writes", &o->reads_writes };
+}
+
+/* How many counts of look-ups there are. */
+static unsigned int
+nb_lookups(const struct options *o)
+{
+	return RTE_MAX(o->reads.nb, RTE_MAX(o->writes.nb, o->reads_writes.nb));
+}
+
+unsigned int
+options_settings(const struct options *o)
+{
+	return o->bursts.nb * nb_lookups(o);
+}
+
 unsigned int
 options_arms(const struct options *o)
 {
-	return o->nb_scenarios * o->nb_bursts;
+	return o->nb_scenarios * options_settings(o);
 }
 
 struct options_arm
 options_arm(const struct options *o, unsigned int arm)
 {
-	struct options_arm a;
+	const struct summary_varied varied = { o->bursts.nb > 1, nb_lookups(o) > 1 };
+	struct options_arm a = { .scenario = &o->scenarios[arm % o->nb_scenarios],
+		.setting = arm / o->nb_scenarios };
+	unsigned int count = a.setting / o->bursts.nb;
 
-	summary_arm(a.name, sizeof(a.name), o->scenarios[arm % o->nb_scenarios].text,
-			o->bursts[arm / o->nb_scenarios], o->nb_bursts > 1);
+	a.burst = (uint16_t)o->bursts.at[a.setting % o->bursts.nb];
+	a.lookups.reads = o->reads.at[count % o->reads.nb];
+	a.lookups.writes = o->writes.at[count % o->writes.nb];
+	a.lookups.reads_writes = o->reads_writes.at[count % o->reads_writes.nb];
+	summary_arm(a.name, sizeof(a.name), a.scenario->text, a.burst,
+			a.lookups.reads + a.lookups.writes + a.lookups.reads_writes, varied);
 	return a;
+}
+
+static int
+check_lookups(const struct options *o, struct err *err)
+{
+	struct lookup_list lists[LOOKUP_LISTS];
+	const char *several = NULL;
+
+	lookup_lists(o, lists);
+	for (unsigned int i = 0; i < LOOKUP_LISTS; i++) {
+		const struct option_list *counts = lists[i].counts;
+
+		if (o->fwd.noisy_memory_mib == 0 && (counts->nb > 1 || counts->at[0] != 0))
+			return err_set(err, EXIT_USAGE,
+					"--noisy-lkup-num-%s: look-ups need --noisy-lkup-memory above 0",
+					lists[i].name);
+		if (counts->nb == 1)
+			continue;
+		if (strcmp(o->mode->name, "noisy") != 0)
+			return err_set(err, EXIT_USAGE,
+					"--noisy-lkup-num-%s: several counts need --forward-mode=noisy",
+					lists[i].name);
+		if (several != NULL)
+			return err_set(err, EXIT_USAGE,
+					"--noisy-lkup-num-%s and --noisy-lkup-num-%s: only one may have several counts",
+					several, lists[i].name);
+		several = lists[i].name;
+	}
+	return 0;
 }
 
 static int
@@ -720,14 +787,16 @@ check_together(const struct options *o, struct err *err)
 	if (o->reproduce && o->null_test)
 		return err_set(err, EXIT_USAGE,
 				"--reproduce and --null-test contradict each other");
-	if (o->nb_bursts > 1 && (o->null_test || o->reproduce))
+	if (options_settings(o) > 1 && (o->null_test || o->reproduce))
 		return err_set(err, EXIT_USAGE,
-				"--%s and --burst with %u bursts contradict each other",
-				o->null_test ? "null-test" : "reproduce", o->nb_bursts);
+				"--%s and --%s with several numbers contradict each other",
+				o->null_test ? "null-test" : "reproduce",
+				o->bursts.nb > 1 ? "burst" : "noisy-lkup-num");
 	if (options_arms(o) > SCHEDULE_SCENARIOS_MAX)
 		return err_set(err, EXIT_USAGE,
-				"--burst: %u bursts of %u scenarios make more than %d arms",
-				o->nb_bursts, o->nb_scenarios, SCHEDULE_SCENARIOS_MAX);
+				"--%s: %u settings of %u scenarios make more than %d arms",
+				o->bursts.nb > 1 ? "burst" : "noisy-lkup-num", options_settings(o),
+				o->nb_scenarios, SCHEDULE_SCENARIOS_MAX);
 	if (o->null_test && o->nb_scenarios > 1)
 		return err_set(err, EXIT_USAGE,
 				"--null-test and --scenario with %u scenarios contradict each other",
@@ -748,14 +817,7 @@ check_together(const struct options *o, struct err *err)
 			return err_set(err, EXIT_USAGE,
 					"--txpkts: segment of %u is longer than the %u bytes of an mbuf",
 					o->fwd.tx_seg_len[i], room);
-	if (o->fwd.noisy_memory_mib == 0 &&
-			(o->fwd.noisy_reads | o->fwd.noisy_writes | o->fwd.noisy_reads_writes) != 0)
-		return err_set(err, EXIT_USAGE,
-				"--noisy-lkup-num-%s: look-ups need --noisy-lkup-memory above 0",
-				o->fwd.noisy_reads != 0			   ? "reads"
-						: o->fwd.noisy_writes != 0 ? "writes"
-									   : "reads-writes");
-	return 0;
+	return check_lookups(o, err);
 }
 
 #define LONG_VALUE 256 /* getopt's return for table[0]; above every character */
@@ -852,6 +914,8 @@ options_parse(struct options *o, int argc, char *const argv[], struct err *err)
 	rc = parse_with_getopt(o, argc, argv, err);
 	/* EAL uses getopt too, and its complaints are wanted. */
 	opterr = loud;
+	for (unsigned int i = 0; i < o->bursts.nb; i++)
+		o->burst = RTE_MAX(o->burst, (uint16_t)o->bursts.at[i]);
 	if (rc == 0)
 		rc = check_together(o, err);
 	if (rc == 0 && o->blocks == 0)

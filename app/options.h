@@ -37,12 +37,18 @@ enum taint {
 	TAINT_MAX,
 };
 
+/* Values of an option that are arms of the experiment. */
+struct option_list {
+	unsigned int nb;
+	uint64_t at[SCHEDULE_SCENARIOS_MAX];
+};
+
 struct options {
 	/* forwarding, testpmd's */
 	const struct fwd_mode *mode;
 	uint16_t burst; /* the largest of bursts */
-	uint16_t bursts[SCHEDULE_SCENARIOS_MAX];
-	unsigned int nb_bursts; /* 1 at least */
+	struct option_list bursts; /* 1 at least */
+	struct option_list reads, writes, reads_writes; /* noisy's look-ups a frame; likewise */
 	uint16_t nb_cores;
 	uint64_t portmask; /* 0: all */
 	uint16_t ports[OPTIONS_PORTS_MAX];
@@ -102,12 +108,19 @@ struct options {
  */
 int options_parse(struct options *o, int argc, char *const argv[], struct err *err);
 
-/* What is compared: each scenario with each burst, the scenarios of the first burst first. */
+/* What is compared: each scenario with each setting of the loop, those of the first setting first. */
 unsigned int options_arms(const struct options *o);
 
-/* The name of an arm, from 0, as comparisons have it. By value, for printf(). */
+/* How many settings of the loop there are: each burst with each count of look-ups. */
+unsigned int options_settings(const struct options *o);
+
+/* An arm, from 0, and its name as comparisons have it. By value, for printf(). */
 struct options_arm {
-	char name[SCENARIO_MAX + 32];
+	const struct scenario *scenario;
+	unsigned int setting; /* from 0 */
+	uint16_t burst;
+	struct fwd_lookups lookups;
+	char name[SCENARIO_MAX + 64];
 };
 
 struct options_arm options_arm(const struct options *o, unsigned int arm);

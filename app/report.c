@@ -127,17 +127,18 @@ violation(const struct result_window *w, const char *fmt, ...)
 	nb_violations++;
 }
 
-/* Two lists of column names, each with the name of where it stands. */
+/* Two lists of column names, each with the name of where it stands; from number enough on they may end. */
 static void
-check_names(const char *where, const json_t *names, const char *other, const json_t *wanted)
+check_names(const char *where, const json_t *names, const char *other, const json_t *wanted,
+		size_t enough)
 {
 	size_t i;
 
-	if (json_equal(names, wanted))
-		return;
 	for (i = 0; i < json_array_size(names) && i < json_array_size(wanted); i++)
 		if (!json_equal(json_array_get(names, i), json_array_get(wanted, i)))
 			break;
+	if (i == json_array_size(names) && (i >= enough || i == json_array_size(wanted)))
+		return;
 	violation(NULL, "%s: column %zu is %s, %s has %s", where, i + 1,
 			i < json_array_size(names) ? json_string_value(json_array_get(names, i))
 						   : "missing",
@@ -163,22 +164,26 @@ described_columns(const json_t *columns, const char *file)
 	return names;
 }
 
-/* The columns of a file against columns.json, and that against what this program writes. */
+/*
+ * The columns of a file against columns.json, and that against what this program writes: an older one may
+ * lack what was added behind number enough.
+ */
 static void
-check_columns(const struct result_set *set, const char *file, const json_t *header, json_t *own)
+check_columns(const struct result_set *set, const char *file, const json_t *header, json_t *own,
+		size_t enough)
 {
 	json_t *described;
 
 	if (set->columns == NULL) {
 		if (header != NULL)
-			check_names(file, header, "this program", own);
+			check_names(file, header, "this program", own, enough);
 		json_decref(own);
 		return;
 	}
 	described = described_columns(set->columns, file);
 	if (header != NULL)
-		check_names(file, header, "columns.json", described);
-	check_names("columns.json", described, "this program", own);
+		check_names(file, header, "columns.json", described, SIZE_MAX);
+	check_names("columns.json", described, "this program", own, enough);
 	json_decref(described);
 	json_decref(own);
 }
@@ -484,8 +489,9 @@ check(const struct result_set *set, const struct request *request, struct err *e
 		tallies[i].w = &set->windows[i];
 	qsort(tallies, set->nb_windows, sizeof(*tallies), compare_tallies);
 
-	check_columns(set, "windows.csv", set->header, result_window_columns());
-	check_columns(set, "bursts.csv", set->bursts_header, result_burst_columns());
+	check_columns(set, "windows.csv", set->header, result_window_columns(),
+			RESULT_WINDOW_COLUMNS);
+	check_columns(set, "bursts.csv", set->bursts_header, result_burst_columns(), SIZE_MAX);
 	for (size_t i = 0; i < set->nb_windows; i++)
 		check_window(&set->windows[i]);
 	check_numbers(tallies, set->nb_windows);

@@ -108,6 +108,8 @@ static const struct column window_columns[] = {
 	W(sibling_spec_ctrl, TEXT, "hex",
 			"distinct IA32_SPEC_CTRL values sampled on the sibling, joined by ;"),
 	W(emulated, FLAG, "", "1 on an emulated machine, whose figures say nothing of a real one"),
+	W(noisy_lookups, INTEGER, "look-ups/packet",
+			"reads, writes and reads with writes in noisy mode"),
 };
 
 static const struct column burst_columns[] = {
@@ -203,8 +205,8 @@ result_number_json(double number)
 	return isfinite(number) ? json_real(number) : json_null();
 }
 
-static json_t *
-integer_json(uint64_t integer)
+json_t *
+result_integer_json(uint64_t integer)
 {
 	if (integer == RESULT_UNKNOWN)
 		return json_null();
@@ -226,7 +228,7 @@ row_json(const struct table *table, const void *row)
 		else if (col->type == COLUMN_NUMBER)
 			value = result_number_json(*number_at(col, row));
 		else
-			value = integer_json(*integer_at(col, row));
+			value = result_integer_json(*integer_at(col, row));
 		json_object_set_new(object, col->name, value);
 	}
 	return object;

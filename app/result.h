@@ -14,7 +14,8 @@
 
 #include "err.h"
 
-#define RESULT_SCHEMA 1
+#define RESULT_SCHEMA 1 /* changes where a column changes its meaning, not where one is added */
+#define RESULT_WINDOW_COLUMNS 44 /* of the schema; those behind were added */
 #define RESULT_TEXT_MAX 256 /* bytes of a text column, the final NUL included */
 
 /* An unknown figure: an empty field in CSV, null in JSON, never 0. */
@@ -70,6 +71,7 @@ struct result_window {
 	char sibling_state[RESULT_TEXT_MAX];
 	char sibling_spec_ctrl[RESULT_TEXT_MAX];
 	uint64_t emulated; /* 0 or 1 */
+	uint64_t noisy_lookups; /* a packet; unknown in other modes */
 };
 
 /* All fields unknown or empty; schema filled in. */
@@ -179,6 +181,7 @@ json_t *result_text_json(const char *text);
 
 /* A figure as JSON; null where it is unknown. A new reference. */
 json_t *result_number_json(double number);
+json_t *result_integer_json(uint64_t integer);
 
 /* The windows as a JSON array of objects by column; a new reference. */
 json_t *result_windows_json(const struct result_window *windows, size_t n);

@@ -127,22 +127,26 @@ summary_windows(const struct result_window *windows, size_t n, size_t *nb)
 	return sums;
 }
 
-bool
-summary_has_bursts(const struct sum *sums, size_t nb)
+struct summary_varied
+summary_varied(const struct sum *sums, size_t nb)
 {
-	for (size_t i = 1; i < nb; i++)
-		if (sums[i].first->burst != sums[0].first->burst)
-			return true;
-	return false;
+	struct summary_varied varied = { false, false };
+
+	for (size_t i = 1; i < nb; i++) {
+		varied.burst |= sums[i].first->burst != sums[0].first->burst;
+		varied.lookups |= sums[i].first->noisy_lookups != sums[0].first->noisy_lookups;
+	}
+	return varied;
 }
 
 void
-summary_arm(char *name, size_t size, const char *scenario, uint64_t burst, bool bursts)
+summary_arm(char *name, size_t size, const char *scenario, uint64_t burst, uint64_t lookups,
+		struct summary_varied varied)
 {
-	if (bursts)
-		snprintf(name, size, "%s burst %s", scenario, result_integer(burst).text);
-	else
-		snprintf(name, size, "%s", scenario);
+	snprintf(name, size, "%s%s%s%s%s", scenario, varied.burst ? " burst " : "",
+			varied.burst ? result_integer(burst).text : "",
+			varied.lookups ? " look-ups " : "",
+			varied.lookups ? result_integer(lookups).text : "");
 }
 
 /* The same arm: what is estimated of it is of all its windows. */
@@ -150,7 +154,8 @@ static bool
 same_scenario(const struct sum *a, const struct sum *b)
 {
 	return strcmp(a->first->scenario, b->first->scenario) == 0 &&
-			a->first->burst == b->first->burst;
+			a->first->burst == b->first->burst &&
+			a->first->noisy_lookups == b->first->noisy_lookups;
 }
 
 /* Whether no window before number i is of its scenario. */
@@ -248,6 +253,7 @@ causes_json(const struct sum *sums, size_t nb, const struct sum *scenario)
 static json_t *
 scenario_json(const struct sum *sums, size_t nb, const struct sum *scenario)
 {
+	struct summary_varied varied = summary_varied(sums, nb);
 	struct estimate all, untainted;
 	json_t *json;
 	size_t nb_warmup = 0;
@@ -268,9 +274,11 @@ scenario_json(const struct sum *sums, size_t nb, const struct sum *scenario)
 			"tainted_windows", (json_int_t)all.nb_tainted, "causes",
 			causes_json(sums, nb, scenario), "all", estimate_json(&all), "untainted",
 			estimate_json(&untainted));
-	if (summary_has_bursts(sums, nb) && scenario->first->burst != RESULT_UNKNOWN)
-		json_object_set_new(
-				json, "burst", json_integer((json_int_t)scenario->first->burst));
+	if (varied.burst)
+		json_object_set_new(json, "burst", result_integer_json(scenario->first->burst));
+	if (varied.lookups)
+		json_object_set_new(json, "noisy_lookups",
+				result_integer_json(scenario->first->noisy_lookups));
 	return json;
 }
 
@@ -437,7 +445,7 @@ print_scenario_estimates(
 	struct estimate all, untainted;
 
 	summary_arm(name, sizeof(name), scenario->first->scenario, scenario->first->burst,
-			summary_has_bursts(sums, nb));
+			scenario->first->noisy_lookups, summary_varied(sums, nb));
 	if (make_estimate(&all, sums, nb, scenario, true) != 0 ||
 			make_estimate(&untainted, sums, nb, scenario, false) != 0)
 		return -1;

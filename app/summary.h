@@ -32,11 +32,16 @@ struct sum {
  */
 struct sum *summary_windows(const struct result_window *windows, size_t n, size_t *nb);
 
-/* Whether windows differ in their burst, so that it is a part of an arm's name. */
-bool summary_has_bursts(const struct sum *sums, size_t nb);
+/* What windows differ in besides their scenario, so that it is a part of an arm's name. */
+struct summary_varied {
+	bool burst, lookups;
+};
 
-/* The name of an arm: its scenario, and its burst where bursts says so. */
-void summary_arm(char *name, size_t size, const char *scenario, uint64_t burst, bool bursts);
+struct summary_varied summary_varied(const struct sum *sums, size_t nb);
+
+/* The name of an arm: its scenario, and what else varies. */
+void summary_arm(char *name, size_t size, const char *scenario, uint64_t burst, uint64_t lookups,
+		struct summary_varied varied);
 
 /* Add the words of a list joined by ; to another, without those that it holds. */
 void summary_add_words(char list[RESULT_TEXT_MAX], const char *words);

@@ -32,9 +32,13 @@ struct fwd_options {
 	uint32_t noisy_buffer; /* --noisy-tx-sw-buffer-size, frames; 0 = none */
 	uint32_t noisy_flush_ms; /* --noisy-tx-sw-buffer-flushtime */
 	uint64_t noisy_memory_mib; /* --noisy-lkup-memory */
-	uint64_t noisy_reads; /* --noisy-lkup-num-reads, each frame */
-	uint64_t noisy_writes;
-	uint64_t noisy_reads_writes;
+};
+
+/* What noisy looks up for each frame: --noisy-lkup-num-reads and so on. */
+struct fwd_lookups {
+	uint64_t reads;
+	uint64_t writes;
+	uint64_t reads_writes;
 };
 
 /* One receive queue served, and where its frames go. Names as in testpmd's fwd_stream. */
@@ -51,6 +55,7 @@ struct fwd_stream {
 	int socket; /* NUMA node for a mode's own memory */
 	struct rte_mempool *pool;
 	const struct fwd_options *options;
+	struct fwd_lookups lookups; /* constant while a loop runs; none unless set */
 	uint64_t dropped; /* frames that the mode itself dropped, by process() */
 	void *priv; /* the mode's own */
 };

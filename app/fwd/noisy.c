@@ -24,7 +24,6 @@ struct noisy_fifo {
 
 struct noisy {
 	fwd_process inner; /* of the mode wrapped; NULL for io */
-	bool noise; /* anything but the inner mode to do */
 	struct noisy_fifo fifo;
 	uint64_t flush_cycles; /* hold frames no longer; 0: until pushed out */
 	uint64_t flushed; /* when frames were flushed last; 0: never */
@@ -32,7 +31,6 @@ struct noisy {
 
 	uint8_t *memory;
 	uint64_t places; /* that are looked up, one byte each */
-	uint64_t reads, writes, reads_writes; /* a frame */
 	uint64_t random; /* state of the generator, never 0 */
 };
 
@@ -113,10 +111,6 @@ noisy_init(struct fwd_stream *st, struct err *err)
 		ns->flush_cycles = (uint64_t)o->noisy_flush_ms * (rte_get_timer_hz() / 1000);
 	/* testpmd indexes bytes by cache lines: what it reaches is a 64th of the memory. */
 	ns->places = (o->noisy_memory_mib << 20) / RTE_CACHE_LINE_SIZE;
-	ns->reads = o->noisy_reads;
-	ns->writes = o->noisy_writes;
-	ns->reads_writes = o->noisy_reads_writes;
-	ns->noise = o->noisy_buffer != 0 || (ns->reads | ns->writes | ns->reads_writes) != 0;
 	ns->random = rte_rand() | 1;
 	return 0;
 }
@@ -155,14 +149,18 @@ noisy_write(struct noisy *ns)
 }
 
 static void
-noisy_lookups(struct noisy *ns, uint16_t n)
+noisy_lookups(const struct fwd_stream *st, struct noisy *ns, uint16_t n)
 {
+	const struct fwd_lookups *l = &st->lookups;
+
+	if (likely((l->reads | l->writes | l->reads_writes) == 0))
+		return;
 	for (uint16_t i = 0; i < n; i++) {
-		for (uint64_t j = 0; j < ns->writes; j++)
+		for (uint64_t j = 0; j < l->writes; j++)
 			noisy_write(ns);
-		for (uint64_t j = 0; j < ns->reads; j++)
+		for (uint64_t j = 0; j < l->reads; j++)
 			noisy_read(ns);
-		for (uint64_t j = 0; j < ns->reads_writes; j++) {
+		for (uint64_t j = 0; j < l->reads_writes; j++) {
 			noisy_read(ns);
 			noisy_write(ns);
 		}
@@ -240,10 +238,10 @@ noisy_hold(struct fwd_stream *st, struct noisy *ns, struct rte_mbuf **pkts, uint
 
 	if (n != 0 && f->size - 1 - (f->tail - f->head) >= n) {
 		noisy_put(f, pkts, n);
-		noisy_lookups(ns, n);
+		noisy_lookups(st, ns, n);
 	} else if (n != 0) {
 		out = noisy_exchange(st, f, pkts, n);
-		noisy_lookups(ns, out);
+		noisy_lookups(st, ns, out);
 		ns->flushing -= RTE_MIN(ns->flushing, (uint32_t)out);
 	}
 	if (ns->flush_cycles != 0 && out == 0)
@@ -258,11 +256,9 @@ noisy_process(struct fwd_stream *st, struct rte_mbuf **pkts, uint16_t n)
 
 	if (ns->inner != NULL && n != 0)
 		n = ns->inner(st, pkts, n);
-	if (likely(!ns->noise))
-		return n;
 	if (ns->fifo.size != 0)
 		return noisy_hold(st, ns, pkts, n);
-	noisy_lookups(ns, n);
+	noisy_lookups(st, ns, n);
 	return n;
 }
 

@@ -93,11 +93,16 @@ good_values() {
 	done
 }
 
+# These take several numbers, which tests/tool/experiment.t is about.
+lists=" burst noisy-lkup-num-reads noisy-lkup-num-writes noisy-lkup-num-reads-writes "
+
 while read -r name least most; do
 	below=-1
+	several=1,2
+	[[ $lists != *" $name "* ]] || several=1,2,
 	[ "$least" -gt 0 ] && below=$((least - 1))
 	ok "--$name takes a whole number and nothing else" \
-		bad_values "$name" "" " " abc 1x x1 1.5 1e2 0x10 +5 -1 " 1" "1 " 1,2 nan
+		bad_values "$name" "" " " abc 1x x1 1.5 1e2 0x10 +5 -1 " 1" "1 " "$several" ,1 nan
 	ok "--$name stays within $least to $most" \
 		bad_values "$name" "$below" $((most + 1)) 4294967297 18446744073709551617 \
 		99999999999999999999999999

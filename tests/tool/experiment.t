@@ -106,6 +106,27 @@ ok "one that is too large" eval 'with --burst=4,600; failed_with 2 "--burst=600"
 ok "too many arms" eval 'with --burst=1,2,3,4,5,6,7,8,9 --scenario=as-is,busy; failed_with 2 "more than 16"'
 ok "a null test of two bursts" eval 'with --null-test --burst=4,32; failed_with 2 "--null-test" "--burst"'
 
+# ---- look-ups as arms ----
+
+# lookups: of the visits, in their order.
+lookups() { values "$results/windows.csv" visit noisy_lookups | uniq | cut -d ' ' -f 2 | tr '\n' ' '; }
+noisy=(--forward-mode=noisy --noisy-lkup-memory=1)
+ok "counts of look-ups are visited and compared like scenarios" eval 'with "${noisy[@]}" --noisy-lkup-num-reads=0,50 \
+	--blocks=2 && worked && is "$(lookups)" "0 50 50 0 50 0 0 50 " order && json "[.comparisons[] | [.base, .other, .n_base]]" \
+	"[[\"as-is look-ups 0\",\"as-is look-ups 50\",2]]" && json "[.estimates.scenarios[].noisy_lookups]" "[0,50]" &&
+	"$report" check "$results" && "$report" show "$results" >"$tmp/shown" && has "$tmp/shown" "as-is look-ups 50"'
+ok "more look-ups take more cycles" eval 'jq -e ".comparisons[0] | .tsc_cycles_per_packet_other > .tsc_cycles_per_packet_base" "$results/result.json"'
+ok "with bursts: each with each, and other look-ups in all" eval 'with "${noisy[@]}" --noisy-lkup-num-writes=1,2 --burst=4,32 \
+	--noisy-lkup-num-reads=3 && worked && is "$(lookups)/$(bursts)" "4 4 5 5 5 5 4 4 /4 32 4 32 32 4 32 4" order'
+ok "other modes look nothing up" eval 'with --blocks=1 && worked && is "$(lookups)" "- " column'
+ok "two lists" eval 'with "${noisy[@]}" --noisy-lkup-num-reads=1,2 --noisy-lkup-num-writes=1,2
+	failed_with 2 noisy-lkup-num-reads noisy-lkup-num-writes'
+ok "a list for a mode without look-ups" eval 'with --noisy-lkup-memory=1 --noisy-lkup-num-reads=1,2
+	failed_with 2 noisy-lkup-num-reads noisy'
+ok "a list without memory" eval 'with --forward-mode=noisy --noisy-lkup-num-reads=1,2; failed_with 2 noisy-lkup-memory'
+ok "a count twice" eval 'with "${noisy[@]}" --noisy-lkup-num-reads=1,1; failed_with 2 "1 is there twice"'
+ok "a null test of two counts" eval 'with "${noisy[@]}" --null-test --noisy-lkup-num-reads=1,2; failed_with 2 null-test'
+
 # ---- verdicts ----
 
 ok "with --margin the exit code is the verdict" eval 'with --scenario=as-is,busy --blocks=3 --margin=100 && verdict'

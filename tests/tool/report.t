@@ -38,7 +38,7 @@ header+=,source,burst,pkt_len,lcore,cpu,sibling_cpu,relation,duration_ns,tsc_del
 header+=,rx_packets,tx_packets,tx_dropped,rx_missed,rx_nombuf,polls,empty_polls,pps
 header+=,tsc_cycles_per_packet,busy_cycles_per_packet,core_cycles_per_packet
 header+=,instructions_per_packet,irqs,ctx_switches,steal_ns,smi,sibling_idle_entries
-header+=,sibling_idle_ns,sibling_state,sibling_spec_ctrl,emulated
+header+=,sibling_idle_ns,sibling_state,sibling_spec_ctrl,emulated,noisy_lookups
 
 # row VISIT WINDOW LCORE PACKETS TAINTED TAINT: one second at 3 GHz.
 row() {
@@ -47,7 +47,7 @@ row() {
 	cycles=$(python3 -c "print(3e9 / $4)")
 	echo -n "1,r1,2026-01-02T03:04:0$2.5Z,lab,as-is,1,1,$1,$2,$warmup,$5,$6,io,null,32,64,"
 	echo -n "$3,$3,9,smt,1000000000,3000000000,3000000000,$4,$4,0,0,0,100,10,$4.0,"
-	echo "$cycles,,,,12,0,0,0,,,,,0"
+	echo "$cycles,,,,12,0,0,0,,,,,0,"
 }
 
 # A result directory with a warm-up row, a clean and a tainted window.
@@ -114,7 +114,7 @@ result 'show --format json has the same figures' $?
 run show good/windows.csv
 [ "$rc" -eq 0 ] && grep -q '1/warm-up' out
 result 'a windows.csv by its own name' $?
-change good 's/,0$/,1/'
+change good 's/,0,$/,1,/'
 run show changed
 [ "$rc" -eq 0 ] && grep -q emulated out
 result 'an emulated machine is called so' $?
@@ -171,8 +171,8 @@ refuses 'garbage' 1 'garbage.csv' csv garbage.csv
 change good 's/,1000000,/,many,/'
 refuses 'a word for a number, by line and column' 1 \
 	'changed/windows.csv:3: column rx_packets: "many"' show changed
-change good '4s/,0$//'
-refuses 'a field too few' 1 'changed/windows.csv:4: 43 fields, the header has 44' check changed
+change good '4s/,$//'
+refuses 'a field too few' 1 'changed/windows.csv:4: 44 fields, the header has 45' check changed
 
 # ---- check
 
@@ -213,6 +213,22 @@ mv result.json good
 run check good
 [ "$rc" -eq 0 ] && grep -q 'columns.json agrees; bursts.csv agrees; result.json agrees' out
 result 'check accepts all files of a directory' $?
+# As versions before the last column was added wrote it.
+change good 's/,[^,]*$//'
+jq 'del(."windows.csv"[-1])' good/columns.json >changed/columns.json
+run check changed
+[ "$rc" -eq 0 ] && grep -q 'columns.json agrees' out
+result 'check accepts an older directory, which lacks the last column' $?
+run show changed
+mv out older
+run show good
+cmp -s out older
+result 'show says the same of it' $?
+sed -i 's/,[^,]*$//' changed/windows.csv
+rm changed/columns.json
+run check changed
+[ "$rc" -eq 1 ] && grep -qF 'column 44 is missing' out
+result 'one that lacks a column of the first version is refused' $?
 change good ''
 sed -i 's/,0,10$/,0,11/' changed/bursts.csv
 run check changed
@@ -261,7 +277,7 @@ if /usr/bin/python3 -c 'import matplotlib' 2>/dev/null; then
 		grep -q 'warm-up' good/windows.svg && grep -q 'lab, 2026-01-02' good/windows.svg &&
 		! grep -q emulated good/windows.svg
 	result 'units, taint, warm-up, host and date are in the picture' $?
-	change good 's/,0$/,1/'
+	change good 's/,0,$/,1,/'
 	rm changed/*.png changed/*.svg
 	"$plot" changed --out pictures >out 2>err
 	rc=$?

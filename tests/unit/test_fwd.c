@@ -936,7 +936,6 @@ test_noisy_wraps_modes(void **state)
 
 	(void)state;
 	options.noisy_memory_mib = 1;
-	options.noisy_reads = options.noisy_writes = options.noisy_reads_writes = 3;
 	for (unsigned int i = 0; i < RTE_DIM(names); i++) {
 		struct fwd_stream st = stream();
 		struct rte_mbuf *pkts[LCORE_BURST_MAX] = { frame(udp4, sizeof(udp4)) };
@@ -944,6 +943,7 @@ test_noisy_wraps_modes(void **state)
 
 		convert(names[i], udp4, sizeof(udp4), want);
 		options.noisy_mode = mode(names[i]);
+		st.lookups = (struct fwd_lookups){ 3, 3, 3 };
 		assert_int_equal(mode("noisy")->init(&st, &error), 0);
 		assert_int_equal(mode("noisy")->process(&st, pkts, 1), 1);
 		assert_memory_equal(rte_pktmbuf_mtod(pkts[0], void *), want, sizeof(want));
@@ -952,7 +952,6 @@ test_noisy_wraps_modes(void **state)
 	}
 	options.noisy_mode = NULL;
 	options.noisy_memory_mib = 0;
-	options.noisy_reads = options.noisy_writes = options.noisy_reads_writes = 0;
 }
 
 static void
@@ -969,7 +968,6 @@ test_noisy_refuses(void **state)
 	assert_int_equal(mode("noisy")->init(&st, &error), -1);
 	assert_int_equal(error.code, EXIT_FAILED);
 	options.noisy_memory_mib = 0;
-	options.noisy_reads = 0;
 	options.noisy_mode = mode("txonly");
 	assert_int_equal(mode("noisy")->init(&st, &error), -1);
 	assert_int_equal(error.code, EXIT_USAGE);

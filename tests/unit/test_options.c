@@ -55,7 +55,7 @@ test_values(void **state)
 			0);
 	assert_string_equal(o.mode->name, "macswap");
 	assert_int_equal(o.burst, 64);
-	assert_int_equal(o.nb_bursts, 1);
+	assert_int_equal(o.bursts.nb, 1);
 	assert_int_equal(o.nb_ports, 3);
 	assert_int_equal(o.ports[0], 2);
 	assert_int_equal(o.ports[2], 1);
