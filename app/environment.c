@@ -53,8 +53,8 @@ static const struct {
 	{ "thread_siblings", "topology/thread_siblings_list" },
 };
 
-static json_t *
-file_json(const char *path)
+json_t *
+environment_file(const char *path)
 {
 	char text[4096];
 
@@ -62,9 +62,8 @@ file_json(const char *path)
 	return text[0] != '\0' ? result_text_json(text) : json_null();
 }
 
-/* The value of a key of /proc/cpuinfo's first processor. */
-static json_t *
-cpuinfo_json(const char *key)
+json_t *
+environment_cpuinfo(const char *key)
 {
 	FILE *f = fopen("/proc/cpuinfo", "re");
 	char line[1024];
@@ -97,7 +96,7 @@ mitigations_json(void)
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", dir_name, entry->d_name);
-		json_object_set_new(all, entry->d_name, file_json(path));
+		json_object_set_new(all, entry->d_name, environment_file(path));
 	}
 	if (dir != NULL)
 		closedir(dir);
@@ -198,7 +197,7 @@ measured_json(const struct placement *p)
 
 			snprintf(path, sizeof(path), SYS_CPU "/cpu%u/%s", at->cpu,
 					cpu_files[k].path);
-			json_object_set_new(one, cpu_files[k].name, file_json(path));
+			json_object_set_new(one, cpu_files[k].name, environment_file(path));
 		}
 		json_array_append_new(list, one);
 	}
@@ -216,10 +215,10 @@ environment_json(const struct placement *p, const struct ports *ports, const str
 		json_object_set_new(env, "kernel",
 				json_pack("{s:s, s:s, s:s}", "release", u.release, "version",
 						u.version, "machine", u.machine));
-	json_object_set_new(env, "cpu_model", cpuinfo_json("model name"));
-	json_object_set_new(env, "microcode", cpuinfo_json("microcode"));
+	json_object_set_new(env, "cpu_model", environment_cpuinfo("model name"));
+	json_object_set_new(env, "microcode", environment_cpuinfo("microcode"));
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		json_object_set_new(env, files[i].name, file_json(files[i].path));
+		json_object_set_new(env, files[i].name, environment_file(files[i].path));
 	json_object_set_new(env, "mitigations", mitigations_json());
 	json_object_set_new(env, "hugepages", hugepages_json());
 	json_object_set_new(env, "hypervisor",

@@ -18,4 +18,8 @@
 json_t *environment_json(
 		const struct placement *p, const struct ports *ports, const struct lcore *lcores);
 
+/* A file of one line, or the value of a key of /proc/cpuinfo's first processor; null where there is none. */
+json_t *environment_file(const char *path);
+json_t *environment_cpuinfo(const char *key);
+
 #endif

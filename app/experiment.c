@@ -509,17 +509,26 @@ run_blocks(struct experiment *x, struct edge *edges, struct err *err)
 {
 	const struct options *o = x->options;
 
-	for (uint32_t block = 1; block <= o->blocks && !x->interrupted; block++) {
-		if (run_block(x, edges, block, err) != 0)
+	x->visit.block = x->done.blocks;
+	x->visit.number = x->done.visits;
+	x->windows_done = x->done.windows;
+	x->blocks_again = x->done.blocks_again;
+	for (uint32_t like = x->done.next; like <= o->blocks;) {
+		if (run_block(x, edges, like, err) != 0)
 			return -1;
+		if (x->interrupted)
+			return 0;
 		/* A run of one arm measures just the windows that were asked for. */
-		while (options_arms(o) > 1 && x->tainted && !x->interrupted &&
-				x->blocks_again < o->blocks) {
+		if (options_arms(o) > 1 && x->tainted && x->blocks_again < o->blocks) {
 			note(x, "block %u is tainted and measured again", x->visit.block);
 			x->blocks_again++;
-			if (run_block(x, edges, block, err) != 0)
-				return -1;
+		} else {
+			like++;
 		}
+		x->done = (struct checkpoint){ like, x->visit.block, x->visit.number,
+			x->windows_done, x->blocks_again };
+		if (x->block(x->arg, &x->done, err) != 0)
+			return -1;
 	}
 	return 0;
 }
@@ -553,9 +562,26 @@ experiment_windows(const struct options *o)
 	return o->blocks * schedule_visits(options_arms(o)) * o->windows;
 }
 
-double
-experiment_seconds(const struct options *o)
+static double
+visit_seconds(const struct options *o)
 {
-	return o->blocks * schedule_visits(options_arms(o)) *
-			(o->settle + o->warmup + o->windows * o->duration);
+	return o->settle + o->warmup + o->windows * o->duration;
+}
+
+double
+experiment_seconds(const struct options *o, const struct checkpoint *done)
+{
+	uint32_t blocks = done->next <= o->blocks ? o->blocks + 1 - done->next : 0;
+
+	return blocks * schedule_visits(options_arms(o)) * visit_seconds(o);
+}
+
+double
+experiment_left(const struct experiment *x, uint32_t windows)
+{
+	const struct options *o = x->options;
+	uint32_t visits = x->visit.number - x->done.visits; /* of this block, this one included */
+
+	return experiment_seconds(o, &x->done) - visits * visit_seconds(o) +
+			(o->windows - windows) * o->duration;
 }

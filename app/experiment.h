@@ -26,6 +26,16 @@ typedef int (*experiment_row)(
 
 typedef void (*experiment_note)(void *arg, const char *text);
 
+/* How far a run has come after whole blocks; all 0 but for next, which is 1, at its start. */
+struct checkpoint {
+	uint32_t next; /* block of the schedule, from 1 */
+	uint32_t blocks, visits, windows; /* measured, those of tainted blocks included */
+	uint32_t blocks_again; /* of them, measured again */
+};
+
+/* Takes the checkpoint after each block; returns as experiment_row does. */
+typedef int (*experiment_block)(void *arg, const struct checkpoint *done, struct err *err);
+
 /* Which visit runs; all from 1 but for the arm, which is options_arm()'s. */
 struct visit {
 	uint32_t block, position, number;
@@ -45,7 +55,9 @@ struct experiment {
 	const char *host;
 	experiment_row row;
 	experiment_note note; /* what is done to the machine */
-	void *arg; /* of both */
+	experiment_block block;
+	void *arg; /* of all three */
+	struct checkpoint done; /* where to begin; out: after the last whole block */
 
 	struct pmu *pmus; /* a forwarding thread, NULL unless recorded */
 	char edge_utc[RESULT_TEXT_MAX]; /* when the last edge was taken */
@@ -55,7 +67,7 @@ struct experiment {
 	unsigned int setting; /* of these loops */
 	bool tainted; /* a window of the block is */
 	bool stuck; /* out: a loop does not end, so nothing can be torn down */
-	uint64_t tsc_hz; /* out: see experiment_run() */
+	uint64_t tsc_hz; /* out: see experiment_run(); taken as it is where it is not 0 */
 	uint32_t windows_done; /* out: windows with rows, warm-up not counted */
 	uint32_t blocks_again; /* out: blocks that were measured again, being tainted */
 	bool interrupted; /* out: ended before its time; the last window may be a short one */
@@ -72,8 +84,13 @@ struct experiment {
  */
 int experiment_run(struct experiment *x, struct err *err);
 
-/* Windows that the options ask for, and the seconds that they take; tainted blocks come on top. */
+/* Windows that the options ask for; tainted blocks come on top. */
 uint32_t experiment_windows(const struct options *o);
-double experiment_seconds(const struct options *o);
+
+/* Seconds of settling, warm-up and windows that are left after a checkpoint; tainted blocks come on top. */
+double experiment_seconds(const struct options *o, const struct checkpoint *done);
+
+/* The same from within a visit, of which so many windows are measured. */
+double experiment_left(const struct experiment *x, uint32_t windows);
 
 #endif

@@ -28,6 +28,7 @@
 #include "port.h"
 #include "reproduce.h"
 #include "result.h"
+#include "resume.h"
 #include "stop.h"
 #include "warn.h"
 #include "sysroot.h"
@@ -61,8 +62,11 @@ struct run {
 	bool stdout_gone;
 	int stdout_errno;
 	bool progress;
+	char estimate[COMPARE_ARM_MAX + 96]; /* of the whole blocks, for the progress line */
 	struct control control;
 	struct experiment experiment;
+	struct resume resume;
+	bool resumed; /* it was found in the result directory */
 	struct comparisons comparisons;
 	char *forced; /* why no effect is expected, where --reproduce runs all the same */
 };
@@ -176,7 +180,10 @@ dry_run(const struct run *r, struct err *err)
 					options_arm(o, visits[i]).name);
 		putchar('\n');
 	}
-	printf("time        %.1f s%s\n", experiment_seconds(o),
+	if (r->resume.done.blocks > 0)
+		printf("resume      with block %u; %u were measured\n", r->resume.done.blocks + 1,
+				r->resume.done.blocks);
+	printf("time        %.1f s%s\n", experiment_seconds(o, &r->resume.done),
 			options_arms(o) > 1 ? ", twice that if all blocks are tainted" : "");
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return err_set(err, EXIT_FAILED, "standard output: %s", strerror(errno));
@@ -407,6 +414,45 @@ check_busy(const struct run *r, struct err *err)
 
 /* ---- results ---- */
 
+/* Seconds for people, by value, for printf(). */
+struct time_left {
+	char text[24];
+};
+
+static struct time_left
+time_left(double seconds)
+{
+	unsigned int s = seconds > 0 ? (unsigned int)(seconds + 0.5) : 0;
+	struct time_left t;
+
+	if (s >= 3600)
+		snprintf(t.text, sizeof(t.text), "%u h %02u min", s / 3600, s / 60 % 60);
+	else if (s >= 60)
+		snprintf(t.text, sizeof(t.text), "%u min %02u s", s / 60, s % 60);
+	else
+		snprintf(t.text, sizeof(t.text), "%u s", s);
+	return t;
+}
+
+/* What the blocks up to now say of the last arm over the first one, for the progress line. */
+static void
+estimate_progress(struct run *r)
+{
+	struct comparisons now;
+
+	r->estimate[0] = '\0';
+	if (compare_arms(&now, r->rows, r->nb_rows, false) == 0 && now.nb > 0) {
+		const struct comparison *c = &now.at[now.nb - 1];
+		struct effect e = effect_of(&c->d);
+
+		snprintf(r->estimate, sizeof(r->estimate), "  %s %+.2f %% %s", c->other, e.change,
+				effect_interval(&e).text);
+	}
+	comparisons_free(&now);
+}
+
+#define ERASE_LINE "\033[K" /* ECMA-48; progress goes to terminals only */
+
 static void
 show_progress(struct run *r, const struct result_window *w)
 {
@@ -414,14 +460,16 @@ show_progress(struct run *r, const struct result_window *w)
 
 	if (!r->progress)
 		return;
-	if (options_arms(o) > 1)
-		fprintf(stderr, "\rblock %u/%u  %-16s  ", (unsigned int)w->block,
-				o->blocks + r->experiment.blocks_again,
-				options_arm(o, r->experiment.visit.arm).name);
-	else
-		fputc('\r', stderr);
-	fprintf(stderr, "window %u/%u  %.3f Mpps  %.2f cycles/packet   ", (unsigned int)w->window,
-			o->windows, 1e-6 * w->pps, w->tsc_cycles_per_packet);
+	fprintf(stderr, "\r" ERASE_LINE);
+	if (o->blocks > 1 || options_arms(o) > 1)
+		fprintf(stderr, "block %u/%u  ", (unsigned int)w->block,
+				o->blocks + r->experiment.blocks_again);
+	fprintf(stderr, "%s%swindow %u/%u  %.3f Mpps  %.2f cycles/packet%s  %s left",
+			options_arms(o) > 1 ? options_arm(o, r->experiment.visit.arm).name : "",
+			options_arms(o) > 1 ? "  " : "", (unsigned int)w->window, o->windows,
+			1e-6 * w->pps, w->tsc_cycles_per_packet, r->estimate,
+			time_left(experiment_left(&r->experiment, (uint32_t)w->window)).text);
+	fflush(stderr);
 }
 
 /* Standard output went away: that ends a run that writes nothing else. */
@@ -430,7 +478,7 @@ print_row(struct run *r, const struct result_window *w, struct err *err)
 {
 	if (r->options.format != FORMAT_CSV || r->stdout_gone)
 		return 0;
-	if ((r->nb_rows == 1 && result_print_csv_header(stdout) != 0) ||
+	if ((w == r->rows && result_print_csv_header(stdout) != 0) ||
 			result_print_csv(stdout, w) != 0 || fflush(stdout) != 0) {
 		r->stdout_gone = true;
 		r->stdout_errno = errno;
@@ -460,7 +508,27 @@ on_row(void *arg, const struct result_window *w, const uint64_t *bursts, struct 
 	r->rows = rows;
 	rows[r->nb_rows++] = *w;
 	show_progress(r, w);
-	return print_row(r, w, err);
+	return print_row(r, &rows[r->nb_rows - 1], err);
+}
+
+/* A block is whole: from here on it is not measured again after a kill. */
+static int
+on_block(void *arg, const struct checkpoint *done, struct err *err)
+{
+	struct run *r = arg;
+	json_t *json;
+	int rc;
+
+	if (r->progress && options_arms(&r->options) > 1)
+		estimate_progress(r);
+	if (r->result == NULL)
+		return 0;
+	r->resume.done = *done;
+	r->resume.tsc_hz = r->experiment.tsc_hz;
+	json = resume_json(&r->resume);
+	rc = result_write_json(r->result, RESULT_RESUME, json, err);
+	json_decref(json);
+	return rc;
 }
 
 static json_t *
@@ -515,6 +583,7 @@ result_json(const struct run *r, const struct err *err)
 	json_object_set_new(json, "seed",
 			o->order == ORDER_RANDOM ? json_integer((json_int_t)o->seed) : json_null());
 	json_object_set_new(json, "blocks_again", json_integer(x->blocks_again));
+	json_object_set_new(json, "sessions", json_integer(r->resume.sessions));
 	json_object_set_new(json, "margin_percent", json_real(o->margin));
 	json_object_set_new(json, "comparisons", comparisons_json(&r->comparisons, o->margin));
 	json_object_set_new(json, "verdict",
@@ -548,7 +617,7 @@ print_table(const struct run *r)
 }
 
 static int
-write_results(struct run *r, const struct err *run_err, json_t *before, struct err *err)
+write_results(struct run *r, const struct err *run_err, struct err *err)
 {
 	json_t *json, *environment;
 	int rc = compare_arms(&r->comparisons, r->rows, r->nb_rows, false);
@@ -556,12 +625,15 @@ write_results(struct run *r, const struct err *run_err, json_t *before, struct e
 	if (rc != 0)
 		return err_set(err, EXIT_FAILED, "out of memory");
 	json = result_json(r, run_err);
-	environment = json_pack("{s:O, s:o}", "before", before, "after",
+	environment = json_pack("{s:O, s:o}", "before", r->resume.before, "after",
 			environment_json(&r->placement, &r->ports, r->lcores));
 	if (r->result != NULL)
 		rc = result_write_json(r->result, "result.json", json, err) != 0 ||
 						result_write_json(r->result, "environment.json",
-								environment, err) != 0
+								environment, err) != 0 ||
+						(run_err == NULL &&
+								result_complete(r->result, err) !=
+										0)
 				? -1
 				: 0;
 	if (r->options.format == FORMAT_TABLE && r->nb_rows > 0 && print_table(r) != 0)
@@ -817,21 +889,95 @@ end_control(struct run *r, int rc, struct err *err)
 	return outcome(control_end(&r->control, &why), &why, rc, err);
 }
 
+/* Whether the rows read are those that the checkpoint tells of. */
+static int
+check_rows(const struct run *r, struct err *err)
+{
+	uint32_t windows = 0;
+	bool same = true;
+
+	for (size_t i = 0; i < r->nb_rows; i++) {
+		windows += r->rows[i].warmup == 0 && r->rows[i].lcore == r->rows[0].lcore;
+		same &= strcmp(r->rows[i].run_id, r->resume.run_id) == 0;
+	}
+	if (same && windows == r->resume.done.windows)
+		return 0;
+	return err_set(err, EXIT_FAILED, "--resume: %s/windows.csv: not the rows that %s tells of",
+			r->options.out, RESULT_RESUME);
+}
+
+static int
+continue_result(struct run *r, struct err *err)
+{
+	struct resume *s = &r->resume;
+
+	r->result = result_continue(r->options.out, s->done.visits, &r->rows, &r->nb_rows, err);
+	if (r->result == NULL || check_rows(r, err) != 0)
+		return -1;
+	s->sessions++;
+	result_log(r->result, "resumed with block %u, session %u", s->done.blocks + 1, s->sessions);
+	for (size_t i = 0; i < r->nb_rows; i++)
+		if (print_row(r, &r->rows[i], err) != 0)
+			return -1;
+	return 0;
+}
+
+/* Make the result directory, or go on with it. */
+static int
+open_result(struct run *r, struct err *err)
+{
+	json_t *begun;
+
+	if (r->resume.done.blocks > 0)
+		return continue_result(r, err);
+	if (r->resumed && result_clear(r->options.out, err) != 0)
+		return -1;
+	begun = resume_json(&r->resume);
+	r->result = result_create(r->options.out, begun, err);
+	json_decref(begun);
+	return r->result == NULL ? -1 : 0;
+}
+
+/* What --resume finds, or what it will find of this run. */
+static int
+prepare_resume(struct run *r, struct err *err)
+{
+	struct resume *s = &r->resume;
+	json_t *machine = resume_machine(r->argc, r->argv);
+	int found = r->options.resume ? resume_read(s, r->options.out, err) : 0;
+
+	if (found > 0 && resume_check(s, machine, r->options.out, err) != 0)
+		found = -1;
+	if (found == 0) {
+		if (r->options.resume)
+			warn("--resume: %s: nothing there, so the run begins", r->options.out);
+		snprintf(s->run_id, sizeof(s->run_id), "%s", r->run_id);
+		s->done.next = 1;
+		s->sessions = 1;
+		s->machine = json_incref(machine);
+	}
+	json_decref(machine);
+	memcpy(r->run_id, s->run_id, sizeof(r->run_id));
+	r->resumed = found > 0;
+	return found < 0 ? -1 : 0;
+}
+
 static int
 measure(struct run *r, struct err *err)
 {
 	const struct options *o = &r->options;
-	json_t *before;
 	struct err write_err;
 	int rc;
 
-	if (o->out != NULL) {
-		r->result = result_create(o->out, err);
-		if (r->result == NULL)
-			return -1;
-		result_log(r->result, "EAL said: %s", r->eal_log != NULL ? r->eal_log : "");
+	if (r->resume.before == NULL)
+		r->resume.before = environment_json(&r->placement, &r->ports, r->lcores);
+	if (o->out != NULL && open_result(r, err) != 0) {
+		if (r->result != NULL)
+			result_close(r->result, &write_err);
+		return -1;
 	}
-	before = environment_json(&r->placement, &r->ports, r->lcores);
+	if (r->result != NULL)
+		result_log(r->result, "EAL said: %s", r->eal_log != NULL ? r->eal_log : "");
 	r->experiment = (struct experiment){ .options = o,
 		.placement = &r->placement,
 		.ports = &r->ports,
@@ -844,7 +990,10 @@ measure(struct run *r, struct err *err)
 		.host = r->host,
 		.row = on_row,
 		.note = on_note,
-		.arg = r };
+		.block = on_block,
+		.arg = r,
+		.tsc_hz = r->resume.tsc_hz,
+		.done = r->resume.done };
 	rc = experiment_run(&r->experiment, err);
 	rc = restore_scenario(r, rc, err);
 	if (r->progress)
@@ -866,11 +1015,10 @@ measure(struct run *r, struct err *err)
 		*err = write_err;
 		rc = -1;
 	}
-	if (write_results(r, rc != 0 ? err : NULL, before, &write_err) != 0 && rc == 0) {
+	if (write_results(r, rc != 0 ? err : NULL, &write_err) != 0 && rc == 0) {
 		*err = write_err;
 		rc = -1;
 	}
-	json_decref(before);
 	if (r->result != NULL && result_close(r->result, &write_err) != 0 && rc == 0) {
 		*err = write_err;
 		rc = -1;
@@ -899,6 +1047,7 @@ tear_down(struct run *r)
 		capture_close(&r->capture);
 	placement_free(&r->placement);
 	comparisons_free(&r->comparisons);
+	resume_free(&r->resume);
 	free(r->rows);
 	free(r->forced);
 	free(r->eal_log);
@@ -914,6 +1063,8 @@ run(struct run *r, struct err *err)
 			0)
 		return -1;
 	if (check_expectation(r, err) != 0 || check_scenarios(r, err) != 0)
+		return -1;
+	if (prepare_resume(r, err) != 0)
 		return -1;
 	if (o->dry_run)
 		return dry_run(r, err);

@@ -621,6 +621,8 @@ static const struct option_row table[] = {
 	{ "record-perf-events", NULL, set_flag, AT(record_perf_events), 1, 0, NULL,
 			"core cycles and instructions a packet, where there is a PMU" },
 	{ "out", "DIR", set_text, AT(out), 0, 0, NULL, "result directory (none)" },
+	{ "resume", NULL, set_flag, AT(resume), 1, 0, NULL,
+			"go on with what a run that was ended left in --out" },
 	{ "format", "WORD", set_word, AT(format), 0, 0, format_names,
 			"what goes to stdout: table csv json (table)" },
 	{ "dry-run", NULL, set_flag, AT(dry_run), 1, 0, NULL,
@@ -817,6 +819,8 @@ check_together(const struct options *o, struct err *err)
 			return err_set(err, EXIT_USAGE,
 					"--txpkts: segment of %u is longer than the %u bytes of an mbuf",
 					o->fwd.tx_seg_len[i], room);
+	if (o->resume && o->out == NULL)
+		return err_set(err, EXIT_USAGE, "--resume: which run? Give its --out=DIR");
 	return check_lookups(o, err);
 }
 

@@ -96,6 +96,7 @@ struct options {
 	double taint_bound[TAINT_MAX];
 	const char *out;
 	enum output_format format;
+	bool resume;
 	bool dry_run;
 	bool force;
 	bool help;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -366,6 +367,7 @@ struct made {
 
 struct result {
 	char *dir;
+	bool ours; /* all that is in it was written by us */
 	int dirfd;
 	int windows; /* file descriptors; -1 where not open */
 	int bursts;
@@ -466,9 +468,30 @@ remove_directories(struct made *made)
 	}
 }
 
+/* The files of a result directory. */
+static const char *const file_names[] = { "windows.csv", "bursts.csv", "columns.json", "log.txt",
+	"result.json", "environment.json", RESULT_RESUME, RESULT_RESUME ".tmp" };
+
+static void
+remove_files(const struct result *r)
+{
+	for (size_t i = 0; i < COUNT_OF(file_names); i++)
+		unlinkat(r->dirfd, file_names[i], 0);
+}
+
+/* Of a run that was killed while it wrote resume.json for the first time. */
+static bool
+is_unbegun(const char *name)
+{
+	return strcmp(name, RESULT_RESUME ".tmp") == 0;
+}
+
 static int
 check_empty(const struct result *r, struct err *err)
 {
+	const char *advice = faccessat(r->dirfd, RESULT_RESUME, F_OK, 0) == 0
+			? "an unfinished run; give --resume,"
+			: "other results; give";
 	int fd = openat(r->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
@@ -481,26 +504,41 @@ check_empty(const struct result *r, struct err *err)
 		return rc;
 	}
 	while (rc == 0 && (errno = 0, entry = readdir(stream)) != NULL)
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			rc = err_set(err, EXIT_FAILED,
-					"%s: holds other results; give a new or an empty directory",
-					r->dir);
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+				!is_unbegun(entry->d_name))
+			rc = err_set(err, EXIT_FAILED, "%s: holds %s a new or an empty directory",
+					r->dir, advice);
 	if (rc == 0 && errno != 0)
 		rc = err_set(err, EXIT_FAILED, "%s: %s", r->dir, strerror(errno));
 	closedir(stream);
 	return rc;
 }
 
+/* The directory itself, which one process writes at a time. */
 static int
-fill_directory(struct result *r, struct err *err)
+open_directory(struct result *r, struct err *err)
+{
+	r->dirfd = open(r->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->dirfd < 0)
+		return err_set(err, EXIT_FAILED, "%s: %s", r->dir, strerror(errno));
+	if (flock(r->dirfd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+		return err_set(err, EXIT_FAILED, "%s: another process writes it", r->dir);
+	return 0;
+}
+
+static int
+fill_directory(struct result *r, const json_t *begun, struct err *err)
 {
 	json_t *columns;
 	int rc;
 
-	r->dirfd = open(r->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (r->dirfd < 0)
-		return err_set(err, EXIT_FAILED, "%s: %s", r->dir, strerror(errno));
+	if (open_directory(r, err) != 0)
+		return -1;
 	if (check_empty(r, err) != 0)
+		return -1;
+	r->ours = true;
+	/* First of all, so that a run that is killed from now on can be begun again. */
+	if (begun != NULL && result_write_json(r, RESULT_RESUME, begun, err) != 0)
 		return -1;
 	r->windows = create_table(r, &windows_table, err);
 	if (r->windows < 0)
@@ -527,27 +565,36 @@ free_result(struct result *r)
 	free(r);
 }
 
-struct result *
-result_create(const char *dir, struct err *err)
+static struct result *
+new_result(const char *dir, struct err *err)
 {
 	struct result *r = malloc(sizeof(*r));
+
+	if (r != NULL)
+		*r = (struct result){
+			.dir = strdup(dir), .dirfd = -1, .windows = -1, .bursts = -1, .log = -1
+		};
+	if (r != NULL && r->dir != NULL)
+		return r;
+	free(r);
+	err_set(err, EXIT_FAILED, "%s: %s", dir, strerror(ENOMEM));
+	return NULL;
+}
+
+struct result *
+result_create(const char *dir, const json_t *begun, struct err *err)
+{
+	struct result *r = new_result(dir, err);
 	int rc;
 
-	if (r == NULL) {
-		err_set(err, EXIT_FAILED, "%s: %s", dir, strerror(ENOMEM));
+	if (r == NULL)
 		return NULL;
-	}
-	*r = (struct result){
-		.dir = strdup(dir), .dirfd = -1, .windows = -1, .bursts = -1, .log = -1
-	};
-	if (r->dir == NULL)
-		rc = err_set(err, EXIT_FAILED, "%s: %s", dir, strerror(ENOMEM));
-	else if (dir[0] == '\0')
+	if (dir[0] == '\0')
 		rc = err_set(err, EXIT_FAILED, "the name of the result directory is empty");
 	else
 		rc = make_directories(dir, &r->made, err);
 	if (rc == 0)
-		rc = fill_directory(r, err);
+		rc = fill_directory(r, begun, err);
 	if (rc != 0) {
 		result_discard(r);
 		r = NULL;
@@ -555,15 +602,32 @@ result_create(const char *dir, struct err *err)
 	return r;
 }
 
+int
+result_clear(const char *dir, struct err *err)
+{
+	struct result *r = new_result(dir, err);
+	int rc = r != NULL ? open_directory(r, err) : -1;
+
+	if (rc == 0)
+		remove_files(r);
+	if (r != NULL)
+		free_result(r);
+	return rc;
+}
+
+int
+result_complete(struct result *r, struct err *err)
+{
+	if (unlinkat(r->dirfd, RESULT_RESUME, 0) != 0 && errno != ENOENT)
+		return fail(r, RESULT_RESUME, errno, err);
+	return 0;
+}
+
 void
 result_discard(struct result *r)
 {
-	static const char *const names[] = { "windows.csv", "bursts.csv", "columns.json", "log.txt",
-		"result.json", "environment.json" };
-
-	/* windows.csv is made first and only in an empty directory: all of these are ours. */
-	for (size_t i = 0; r->windows >= 0 && i < COUNT_OF(names); i++)
-		unlinkat(r->dirfd, names[i], 0);
+	if (r->ours)
+		remove_files(r);
 	remove_directories(&r->made);
 	free_result(r);
 }
@@ -888,12 +952,15 @@ struct rows {
 	size_t nb;
 	json_t *header;
 	bool cut;
+	off_t end; /* of the last row, where the file has offsets */
 };
 
+/* Rows are read up to the first of a later visit than the last one given. */
 static int
-read_table(FILE *in, const char *name, const struct table *table, struct rows *rows,
-		struct err *err)
+read_table(FILE *in, const char *name, const struct table *table, uint64_t visits,
+		struct rows *rows, struct err *err)
 {
+	const struct column *visit = find_column(table, "visit");
 	struct csv csv = { .in = in, .name = name, .line = 1 };
 	struct header header;
 	size_t room = 0;
@@ -904,6 +971,9 @@ read_table(FILE *in, const char *name, const struct table *table, struct rows *r
 	if (rc != 0)
 		return rc;
 	for (;;) {
+		const void *row;
+
+		rows->end = ftello(in);
 		if (rows->nb == room) {
 			char *more;
 
@@ -913,10 +983,12 @@ read_table(FILE *in, const char *name, const struct table *table, struct rows *r
 				return err_set(err, EXIT_FAILED, "%s: %s", name, strerror(ENOMEM));
 			rows->rows = more;
 		}
-		rc = read_row(&csv, table, &header, rows->rows + rows->nb * table->row_size,
-				&rows->cut, err);
+		row = rows->rows + rows->nb * table->row_size;
+		rc = read_row(&csv, table, &header, (void *)(uintptr_t)row, &rows->cut, err);
 		if (rc <= 0)
 			return rc;
+		if (*integer_at(visit, row) > visits)
+			return 0;
 		rows->nb++;
 	}
 }
@@ -927,7 +999,7 @@ int
 result_read_stream(struct result_set *set, FILE *stream, const char *name, struct err *err)
 {
 	struct rows rows = { 0 };
-	int rc = read_table(stream, name, &windows_table, &rows, err);
+	int rc = read_table(stream, name, &windows_table, UINT64_MAX, &rows, err);
 
 	fclose(stream);
 	set->header = rows.header;
@@ -981,7 +1053,7 @@ read_bursts(struct result_set *set, struct err *err)
 	int rc = 0;
 
 	if (in != NULL) {
-		rc = read_table(in, path, &bursts_table, &rows, err);
+		rc = read_table(in, path, &bursts_table, UINT64_MAX, &rows, err);
 		fclose(in);
 	} else if (errno != ENOENT) {
 		rc = -1;
@@ -1037,6 +1109,65 @@ result_read(struct result_set *set, const char *dir, struct err *err)
 			read_json(dir, "result.json", &set->result, err) != 0)
 		return -1;
 	return read_json(dir, "environment.json", &set->environment, err);
+}
+
+/* ---- going on with a directory ---- */
+
+/*
+ * Open a file of rows and cut off those of later visits. Returns its descriptor, -1 with err set, or -1
+ * with err as it was where there is none and it is not needed.
+ */
+static int
+continue_table(const struct result *r, const struct table *table, uint64_t visits, bool needed,
+		struct rows *rows, struct err *err)
+{
+	int fd = openat(r->dirfd, table->file, O_RDWR | O_APPEND | O_CLOEXEC);
+	FILE *in = fd < 0 ? NULL : fdopen(dup(fd), "re");
+	char *path = NULL;
+	int rc = 0;
+
+	if (fd < 0 && errno == ENOENT && !needed)
+		return -1;
+	if (in == NULL || asprintf(&path, "%s/%s", r->dir, table->file) < 0)
+		rc = fail(r, table->file, errno, err);
+	if (rc == 0)
+		rc = read_table(in, path, table, visits, rows, err);
+	if (rc == 0 && ftruncate(fd, rows->end) != 0)
+		rc = fail(r, table->file, errno, err);
+	if (in != NULL)
+		fclose(in);
+	free(path);
+	if (rc != 0 && fd >= 0)
+		close(fd);
+	return rc != 0 ? -1 : fd;
+}
+
+struct result *
+result_continue(const char *dir, uint64_t visits, struct result_window **windows, size_t *nb,
+		struct err *err)
+{
+	struct result *r = new_result(dir, err);
+	struct rows rows = { 0 }, bursts = { 0 };
+	struct err why = { 0 };
+
+	if (r == NULL)
+		return NULL;
+	if (open_directory(r, &why) == 0)
+		r->windows = continue_table(r, &windows_table, visits, true, &rows, &why);
+	if (r->windows >= 0)
+		r->bursts = continue_table(r, &bursts_table, visits, false, &bursts, &why);
+	json_decref(rows.header);
+	json_decref(bursts.header);
+	free(bursts.rows);
+	*windows = (struct result_window *)(void *)rows.rows;
+	*nb = rows.nb;
+	if (why.code == EXIT_DONE)
+		return r;
+	*err = why;
+	free(rows.rows);
+	*windows = NULL;
+	free_result(r);
+	return NULL;
 }
 
 void

@@ -84,12 +84,25 @@ void result_utc(char *text, size_t size);
 
 struct result; /* an open result directory */
 
+#define RESULT_RESUME "resume.json" /* what a run that has not ended leaves for --resume */
+
 /*
- * Create dir (and its parents) or take an empty one, and write columns.json and the header of
- * windows.csv. Returns NULL with err set (exit code 1) when it cannot be written or already
- * holds something.
+ * Create dir (and its parents) or take an empty one, and write resume.json where begun is not NULL,
+ * columns.json and the header of windows.csv. Returns NULL with err set (exit code 1) when it cannot be
+ * written or already holds something.
  */
-struct result *result_create(const char *dir, struct err *err);
+struct result *result_create(const char *dir, const json_t *begun, struct err *err);
+
+/* Empty the directory of a run that ended before its first block. Returns 0, or -1 with err set. */
+int result_clear(const char *dir, struct err *err);
+
+/*
+ * Go on with a directory: the rows of its first visits, *nb of them, are read into *windows, to be freed;
+ * what follows them in windows.csv and bursts.csv is cut off. Returns NULL with err set (exit code 1) when
+ * it cannot be read or written, or another process writes it.
+ */
+struct result *result_continue(const char *dir, uint64_t visits, struct result_window **windows,
+		size_t *nb, struct err *err);
 
 /*
  * Append one whole row and flush it. On failure (a full disk) what was written of the row is
@@ -106,6 +119,9 @@ void result_log(struct result *r, const char *fmt, ...) __attribute__((format(pr
 
 /* Write name (result.json, environment.json) beside and rename it. Takes no reference. */
 int result_write_json(struct result *r, const char *name, const json_t *json, struct err *err);
+
+/* Remove resume.json: the run is whole. Returns 0, or -1 with err set. */
+int result_complete(struct result *r, struct err *err);
 
 /* Take back all that was written and made, and free: for a run without one row. */
 void result_discard(struct result *r);

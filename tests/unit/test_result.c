@@ -225,7 +225,7 @@ columns_json_describes_every_column(void **state)
 {
 	const char *dir = fresh();
 	struct err err;
-	struct result *r = result_create(dir, &err);
+	struct result *r = result_create(dir, NULL, &err);
 	char *text = slurp(dir, "columns.json"), names[2000] = "";
 	json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 	const json_t *column;
@@ -257,7 +257,7 @@ documentation_describes_the_same_columns(void **state)
 	const char *dir = fresh();
 	char row[600];
 	struct err err;
-	struct result *r = result_create(dir, &err);
+	struct result *r = result_create(dir, NULL, &err);
 	char *text = slurp(dir, "columns.json");
 	char *docs = slurp(TEST_DATA, "../../docs/results.md");
 	json_t *json = json_loads(text, 0, NULL);
@@ -615,7 +615,7 @@ a_directory_is_made_with_its_parents(void **state)
 {
 	const char *dir = in_top("made/by//../by/it/");
 	struct err err;
-	struct result *r = result_create(dir, &err);
+	struct result *r = result_create(dir, NULL, &err);
 
 	(void)state;
 	assert_non_null(r);
@@ -633,7 +633,7 @@ an_empty_directory_is_taken(void **state)
 
 	(void)state;
 	assert_int_equal(mkdir(dir, 0777), 0);
-	r = result_create(dir, &err);
+	r = result_create(dir, NULL, &err);
 	assert_non_null(r);
 	assert_int_equal(result_close(r, &err), 0);
 	assert_int_equal(result_read(&set, dir, &err), 0);
@@ -648,23 +648,27 @@ a_directory_in_use_is_left_alone(void **state)
 {
 	const char *dir = fresh();
 	struct err err;
-	struct result *r = result_create(dir, &err);
+	struct result *r = result_create(dir, NULL, &err);
 
 	(void)state;
 	assert_non_null(r);
-	assert_null(result_create(dir, &err));
-	assert_has(err.text, "holds other results");
+	assert_null(result_create(dir, NULL, &err));
+	assert_has(err.text, "another process writes it");
 	assert_has(err.text, dir);
 	assert_int_equal(err.code, EXIT_FAILED);
 	assert_int_equal(count_entries(dir), 2);
 	assert_int_equal(result_close(r, &err), 0);
+	assert_null(result_create(dir, NULL, &err));
+	assert_has(err.text, "holds other results");
+	assert_has(err.text, dir);
+	assert_int_equal(count_entries(dir), 2);
 
 	/* Anything counts, a hidden file too. */
 	dir = fresh();
 	assert_int_equal(mkdir(dir, 0777), 0);
 	fclose(fopen(in_top(strcat(strcpy((char[64]){ 0 }, strrchr(dir, '/') + 1), "/.hidden")),
 			"w"));
-	assert_null(result_create(dir, &err));
+	assert_null(result_create(dir, NULL, &err));
 	assert_has(err.text, "holds other results");
 	assert_int_equal(count_entries(dir), 1);
 }
@@ -676,15 +680,15 @@ a_directory_that_cannot_be_is_refused(void **state)
 
 	(void)state;
 	fclose(fopen(in_top("file"), "w"));
-	assert_null(result_create(in_top("file"), &err));
+	assert_null(result_create(in_top("file"), NULL, &err));
 	assert_has(err.text, "file: Not a directory");
-	assert_null(result_create(in_top("file/below"), &err));
+	assert_null(result_create(in_top("file/below"), NULL, &err));
 	assert_has(err.text, "Not a directory");
-	assert_null(result_create(in_top("new/file/../../file/x"), &err));
+	assert_null(result_create(in_top("new/file/../../file/x"), NULL, &err));
 	assert_int_equal(count_entries(in_top("new")), -1);
-	assert_null(result_create("", &err));
+	assert_null(result_create("", NULL, &err));
 	assert_has(err.text, "empty");
-	assert_null(result_create("/proc/results", &err));
+	assert_null(result_create("/proc/results", NULL, &err));
 	assert_has(err.text, "/proc/results: ");
 }
 
@@ -707,8 +711,9 @@ a_directory_without_permission_is_refused(void **state)
 
 		if (setgid(65534) != 0 || setuid(65534) != 0)
 			_exit(2);
-		_exit(result_create(dir, &err) == NULL && strstr(err.text, "denied") != NULL ? 0
-											     : 1);
+		_exit(result_create(dir, NULL, &err) == NULL && strstr(err.text, "denied") != NULL
+						? 0
+						: 1);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
@@ -727,14 +732,14 @@ a_failed_creation_leaves_nothing(void **state)
 		struct err err;
 
 		limit_files(room[i]);
-		assert_null(result_create(dir, &err));
+		assert_null(result_create(dir, NULL, &err));
 		assert_has(err.text,
 				i == 0 ? "windows.csv: File too large"
 				       : "columns.json.tmp: File too large");
 		assert_int_equal(count_entries(in_top("half")), -1);
 
 		assert_int_equal(mkdir(in_top("there"), 0777), 0);
-		assert_null(result_create(in_top("there"), &err));
+		assert_null(result_create(in_top("there"), NULL, &err));
 		assert_int_equal(count_entries(in_top("there")), 0);
 		assert_int_equal(rmdir(in_top("there")), 0);
 		limit_files(RLIM_INFINITY);
@@ -748,7 +753,7 @@ a_row_that_does_not_fit_is_taken_back(void **state)
 	struct result_window w = sample(1, 1, 1);
 	struct result_set set;
 	struct err err;
-	struct result *r = result_create(dir, &err);
+	struct result *r = result_create(dir, NULL, &err);
 	char *before, *after;
 
 	(void)state;
@@ -786,7 +791,7 @@ a_killed_run_leaves_whole_rows(void **state)
 
 	(void)state;
 	if (child == 0) {
-		struct result *r = result_create(dir, &err);
+		struct result *r = result_create(dir, NULL, &err);
 
 		for (uint64_t i = 1; r != NULL; i++) {
 			struct result_window w = sample(1, i, 1);
@@ -815,7 +820,7 @@ bursts_are_written_and_read(void **state)
 	struct result_window w = sample(4, 2, 1);
 	struct result_set set;
 	struct err err;
-	struct result *r = result_create(dir, &err);
+	struct result *r = result_create(dir, NULL, &err);
 	char *text;
 
 	(void)state;
@@ -844,7 +849,7 @@ bursts_that_do_not_fit_are_taken_back(void **state)
 	const char *dir = fresh();
 	struct result_window w = sample(1, 1, 1);
 	struct err err;
-	struct result *r = result_create(dir, &err);
+	struct result *r = result_create(dir, NULL, &err);
 	char *text;
 
 	(void)state;
@@ -869,7 +874,7 @@ json_replaces_a_file_as_a_whole(void **state)
 	json_t *large = json_pack("{s:s}", "schema", columns);
 	struct result_set set;
 	struct err err;
-	struct result *r = result_create(dir, &err);
+	struct result *r = result_create(dir, NULL, &err);
 	char *text;
 
 	(void)state;
@@ -901,7 +906,7 @@ broken_json_is_refused_by_name(void **state)
 	const char *dir = fresh();
 	struct result_set set;
 	struct err err;
-	struct result *r = result_create(dir, &err);
+	struct result *r = result_create(dir, NULL, &err);
 	char path[600];
 
 	(void)state;
@@ -924,7 +929,7 @@ log_lines_carry_the_time(void **state)
 {
 	const char *dir = fresh();
 	struct err err;
-	struct result *r = result_create(dir, &err);
+	struct result *r = result_create(dir, NULL, &err);
 	char *text;
 
 	(void)state;
@@ -943,7 +948,7 @@ a_log_that_could_not_be_written_is_told_at_the_end(void **state)
 {
 	const char *dir = fresh();
 	struct err err;
-	struct result *r = result_create(dir, &err);
+	struct result *r = result_create(dir, NULL, &err);
 
 	(void)state;
 	limit_files(10);
