@@ -392,17 +392,8 @@ static int
 launch_loops(struct experiment *x, const struct options_arm *arm, struct err *err)
 {
 	x->setting = arm->setting;
-	for (x->launched = 0; x->launched < x->nb_lcores; x->launched++) {
-		struct lcore *lc = &x->lcores[x->launched];
-
-		lc->burst = arm->burst;
-		for (unsigned int s = 0; s < lc->nb_streams; s++)
-			lc->streams[s]->lookups = arm->lookups;
-		atomic_store(&lc->stop, false);
-		if (lcore_launch(lc, err) != 0)
-			return -1;
-	}
-	return 0;
+	return lcore_launch_all(
+			x->lcores, x->nb_lcores, arm->burst, &arm->lookups, &x->launched, err);
 }
 
 static int

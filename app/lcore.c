@@ -69,6 +69,23 @@ lcore_launch(struct lcore *lc, struct err *err)
 	return 0;
 }
 
+int
+lcore_launch_all(struct lcore *lcs, unsigned int n, uint16_t burst,
+		const struct fwd_lookups *lookups, unsigned int *launched, struct err *err)
+{
+	for (*launched = 0; *launched < n; (*launched)++) {
+		struct lcore *lc = &lcs[*launched];
+
+		lc->burst = burst;
+		for (unsigned int s = 0; s < lc->nb_streams; s++)
+			lc->streams[s]->lookups = *lookups;
+		atomic_store(&lc->stop, false);
+		if (lcore_launch(lc, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* A thread answers within one turn of its loop, so this spins before it sleeps. */
 static int
 wait_answer(struct lcore *lc, struct err *err)

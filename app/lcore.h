@@ -20,6 +20,7 @@
 
 #define LCORE_BURST_MAX 512 /* testpmd's MAX_PKT_BURST */
 
+struct fwd_lookups;
 struct fwd_mode;
 struct fwd_stream;
 
@@ -125,6 +126,13 @@ bool lcore_runs_pair_loop(const struct lcore *lc);
 
 /* Launch the forwarding thread of lc on its lcore. Returns 0, or -1 with err set. */
 int lcore_launch(struct lcore *lc, struct err *err);
+
+/*
+ * Launch the threads of n lcores, with what is constant while they run. *launched are running, in both cases.
+ * Returns as lcore_launch().
+ */
+int lcore_launch_all(struct lcore *lcs, unsigned int n, uint16_t burst,
+		const struct fwd_lookups *lookups, unsigned int *launched, struct err *err);
 
 /*
  * Ask every one of n lcores for an edge and wait for all answers; the snapshots are then in

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,11 @@
 
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_launch.h>
 #include <rte_malloc.h>
 #include <rte_version.h>
 
+#include "calibrate.h"
 #include "capture.h"
 #include "compare.h"
 #include "control.h"
@@ -1026,6 +1029,26 @@ measure(struct run *r, struct err *err)
 	return rc;
 }
 
+/* Print the options that make a packet take as long as asked. */
+static int
+calibrate(struct run *r, struct err *err)
+{
+	const struct options *o = &r->options;
+	struct calibration c;
+
+	if (calibrate_reads(r->lcores, r->nb_lcores, o, &c, err) != 0) {
+		for (unsigned int i = 0; i < r->nb_lcores; i++)
+			r->experiment.stuck |= rte_eal_get_lcore_state(r->lcores[i].id) == RUNNING;
+		return -1;
+	}
+	printf("%.2f TSC cycles/packet for %g asked%s, with the other options as they are and:\n",
+			c.cycles, o->calibrate, sys_emulated() ? " (emulated)" : "");
+	printf("--noisy-lkup-num-reads=%" PRIu64 "\n", c.reads);
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return err_set(err, EXIT_FAILED, "standard output: %s", strerror(errno));
+	return 0;
+}
+
 static void
 tear_down(struct run *r)
 {
@@ -1082,6 +1105,8 @@ run(struct run *r, struct err *err)
 		return -1;
 	if (stop_asked())
 		return err_set(err, EXIT_FAILED, "interrupted before the first window");
+	if (o->calibrate > 0)
+		return calibrate(r, err);
 	return measure(r, err);
 }
 

@@ -606,6 +606,8 @@ static const struct option_row table[] = {
 			", 10 blocks, its figures beside" },
 	{ "null-test", NULL, set_flag, AT(null_test), 1, 0, NULL,
 			"the scenario against itself: the noise floor" },
+	{ "calibrate", "CYCLES", set_double, AT(calibrate), 1, 1e9, NULL,
+			"search the look-ups that make a packet take so many TSC cycles, and print them" },
 	{ "duration", "SEC", set_double, AT(duration), 0.001, 86400, NULL, "of a window (1)" },
 	{ "windows", "N", set_u32, AT(windows), 1, 1e6, NULL, "how many a visit (3)" },
 	{ "blocks", "N", set_u32, AT(blocks), 1, 1e5, NULL,
@@ -774,6 +776,42 @@ check_lookups(const struct options *o, struct err *err)
 	return 0;
 }
 
+/* What --calibrate has no use for, being a search and not an experiment. */
+static int
+check_calibrate(const struct options *o, struct err *err)
+{
+	const struct {
+		bool given;
+		const char *name;
+	} useless[] = {
+		{ o->reproduce, "reproduce" },
+		{ o->null_test, "null-test" },
+		{ o->nb_scenarios > 1 || o->scenarios[0].nb > 0, "scenario" },
+		{ o->bursts.nb > 1, "burst with several numbers" },
+		{ nb_lookups(o) > 1 || o->reads.at[0] != 0, "noisy-lkup-num-reads" },
+		{ o->margin_given, "margin" },
+		{ o->out != NULL, "out" },
+		{ o->format != FORMAT_TABLE, "format" },
+		{ o->save_path != NULL, "save-pcap" },
+	};
+
+	if (o->calibrate == 0)
+		return 0;
+	for (size_t i = 0; i < RTE_DIM(useless); i++)
+		if (useless[i].given)
+			return err_set(err, EXIT_USAGE,
+					"--calibrate and --%s contradict each other",
+					useless[i].name);
+	if (strcmp(o->mode->name, "noisy") != 0)
+		return err_set(err, EXIT_USAGE,
+				"--calibrate: %s has no look-ups; give --forward-mode=noisy --noisy-forward-mode=%s",
+				o->mode->name, o->mode->kind == 0 ? o->mode->name : "io");
+	if (o->fwd.noisy_memory_mib == 0)
+		return err_set(err, EXIT_USAGE,
+				"--calibrate: look-ups need --noisy-lkup-memory above 0");
+	return 0;
+}
+
 static int
 check_together(const struct options *o, struct err *err)
 {
@@ -821,7 +859,7 @@ check_together(const struct options *o, struct err *err)
 					o->fwd.tx_seg_len[i], room);
 	if (o->resume && o->out == NULL)
 		return err_set(err, EXIT_USAGE, "--resume: which run? Give its --out=DIR");
-	return check_lookups(o, err);
+	return check_lookups(o, err) != 0 ? -1 : check_calibrate(o, err);
 }
 
 #define LONG_VALUE 256 /* getopt's return for table[0]; above every character */

@@ -85,6 +85,7 @@ struct options {
 	struct scenario scenarios[SCHEDULE_SCENARIOS_MAX];
 	unsigned int nb_scenarios; /* 1 at least */
 	bool reproduce; /* the published experiment */
+	double calibrate; /* TSC cycles a packet to be reached by look-ups; 0: none */
 	bool null_test; /* the second scenario is the first under another name */
 	double duration, warmup, settle; /* seconds */
 	uint32_t windows; /* a visit */

@@ -127,6 +127,27 @@ ok "a list without memory" eval 'with --forward-mode=noisy --noisy-lkup-num-read
 ok "a count twice" eval 'with "${noisy[@]}" --noisy-lkup-num-reads=1,1; failed_with 2 "1 is there twice"'
 ok "a null test of two counts" eval 'with "${noisy[@]}" --null-test --noisy-lkup-num-reads=1,2; failed_with 2 null-test'
 
+# ---- look-ups for a given length of the loop ----
+
+# near CYCLES: the count printed is that of the line closest to them, of lines that were measured.
+near() {
+	awk -v want="$1" '$1 ~ /^[0-9]+$/ && NF == 2 { off = $2 > want ? $2 - want : want - $2
+		if (best == "" || off < least) { best = $1; least = off } }
+		/^--noisy-lkup-num-reads=/ { split($0, at, "="); found = at[2] }
+		END { print "printed " found ", closest " best; exit found == "" || found != best }' "$tmp/out"
+}
+search() { forward --source=null "${noisy[@]}" --duration=0.02 "$@"; }
+ok "--calibrate finds the count of reads" eval 'search --calibrate=2000 && worked && near 2000 && has "$tmp/out" "for 2000 asked"'
+ok "what takes longer without a look-up: 4" eval 'search --calibrate=1; failed_with 4 "--calibrate=1" "without a look-up"'
+ok "what reads do not reach: 4" eval 'search --calibrate=1e9 --duration=0.001; failed_with 4 "--calibrate=1e+09" "no more than"'
+ok "a mode without look-ups" eval 'forward --source=null --forward-mode=mac --calibrate=210; failed_with 2 --calibrate mac'
+ok "look-ups without memory" eval 'forward --source=null --forward-mode=noisy --calibrate=210; failed_with 2 noisy-lkup-memory'
+for useless in --reproduce --null-test --scenario=as-is,busy --burst=4,8 --noisy-lkup-num-reads=1 --out="$tmp/none" --format=csv; do
+	ok "a search with $useless" eval 'search --calibrate=210 $useless; failed_with 2 --calibrate "${useless%%=*}" && [ ! -e "$tmp/none" ]'
+done
+ok "a search that is interrupted" eval 'start --source=null "${noisy[@]}" --calibrate=210 --duration=5
+	sleep 3; kill -INT $pid; finish; failed_with 1 interrupted'
+
 # ---- verdicts ----
 
 ok "with --margin the exit code is the verdict" eval 'with --scenario=as-is,busy --blocks=3 --margin=100 && verdict'
