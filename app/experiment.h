@@ -61,6 +61,7 @@ struct experiment {
 
 	struct pmu *pmus; /* a forwarding thread, NULL unless recorded */
 	char edge_utc[RESULT_TEXT_MAX]; /* when the last edge was taken */
+	double clock_set; /* seconds by which somebody set the clock, as far as it was said */
 	double unprinted; /* seconds since the last --stats-period */
 	struct visit visit;
 	unsigned int launched; /* loops that run */

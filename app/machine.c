@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,22 @@ machine_read(struct machine_counts *c, unsigned int cpu, int tid, unsigned int q
 	c->freq_khz = file_number(CPU_DIR "cpufreq/scaling_cur_freq", cpu);
 	c->freq_limits = add_known(file_number(CPU_DIR "cpufreq/scaling_min_freq", cpu),
 			file_number(CPU_DIR "cpufreq/scaling_max_freq", cpu) << 32);
+}
+
+int
+machine_check_thread(int tid, unsigned int cpu, struct err *err)
+{
+	cpu_set_t set;
+
+	/* As large as DPDK's own; what cannot be read is no complaint. */
+	if (sched_getaffinity(tid, sizeof(set), &set) != 0 ||
+			(CPU_ISSET(cpu, &set) && CPU_COUNT(&set) == 1))
+		return 0;
+	return err_set(err, EXIT_FAILED,
+			"the forwarding thread is not bound to CPU %u any more: %s", cpu,
+			file_number(CPU_DIR "online", cpu) == 0
+					? "it went off line"
+					: "it was off line, or somebody moved the thread");
 }
 
 double

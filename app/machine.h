@@ -11,6 +11,8 @@
 
 #include <jansson.h>
 
+#include "err.h"
+
 #define MACHINE_UNKNOWN UINT64_MAX
 
 /* Counts since boot, unless said otherwise; MACHINE_UNKNOWN where the kernel does not tell. */
@@ -30,6 +32,12 @@ struct machine_counts {
  * registers common to the package are read.
  */
 void machine_read(struct machine_counts *c, unsigned int cpu, int tid, unsigned int quiet_cpu);
+
+/*
+ * Whether a thread still runs on one CPU only: where that CPU goes off line the kernel moves the thread
+ * anywhere, and does not move it back. Returns 0, or -1 with err set.
+ */
+int machine_check_thread(int tid, unsigned int cpu, struct err *err);
 
 /* Ticks a second of the kernel's timer (CONFIG_HZ), from the resolution of its coarse clock. */
 double machine_tick_hz(void);

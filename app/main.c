@@ -670,14 +670,14 @@ static int
 save_frames(const struct run *r, struct err *err)
 {
 	struct lcore_clock now;
-	struct timespec wall;
+	uint64_t wall;
 	struct capture_frame *frames;
 	char path[4096];
 	uint32_t n = 0;
 	int rc;
 
 	lcore_clock_read(&now);
-	clock_gettime(CLOCK_REALTIME, &wall);
+	wall = result_now();
 	frames = calloc((size_t)r->nb_lcores * r->options.save_frames, sizeof(*frames));
 	if (frames == NULL)
 		return err_set(err, EXIT_FAILED, "out of memory");
@@ -688,8 +688,7 @@ save_frames(const struct run *r, struct err *err)
 			double ago = (double)(now.tsc - sv->info[k].tsc) /
 					(double)r->experiment.tsc_hz;
 
-			frames[n].ns = (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec -
-					(uint64_t)(ago * 1e9);
+			frames[n].ns = wall - (uint64_t)(ago * 1e9);
 			frames[n].len = RTE_MIN(sv->info[k].len, sv->frame_max);
 			frames[n].bytes = sv->bytes + (size_t)k * sv->frame_max;
 		}

@@ -61,7 +61,8 @@ _Static_assert(CSV_FIELD_MAX == RESULT_TEXT_MAX, "a text column holds a field");
 static const struct column window_columns[] = {
 	W_NEEDED(schema, INTEGER, "", "version of these columns"),
 	W(run_id, TEXT, "", "the run; the same in all its rows"),
-	W(utc_start, TEXT, "ISO 8601", "when the window began, UTC"),
+	W(utc_start, TEXT, "ISO 8601",
+			"when the window began, UTC; setting the clock during the run does not change it"),
 	W(host, TEXT, "", "name of the machine"),
 	W_NEEDED(scenario, TEXT, "", "what the sibling did; as-is where nothing was changed"),
 	W(block, INTEGER, "", "block of visits, from 1"),
@@ -695,17 +696,58 @@ result_add_bursts(struct result *r, const struct result_window *w, const uint64_
 	return rc;
 }
 
+/* ---- the time ---- */
+
+static int64_t
+read_clock(clockid_t id)
+{
+	struct timespec now;
+
+	clock_gettime(id, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/*
+ * How far the wall clock was ahead of the time since boot at the first call. A time daemon that slews
+ * speeds both up or down, and both go on in suspend: only setting the clock moves them apart.
+ */
+static int64_t
+ahead_at_first(void)
+{
+	static int64_t ahead;
+	static bool known;
+
+	if (!known)
+		ahead = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_BOOTTIME);
+	known = true;
+	return ahead;
+}
+
+uint64_t
+result_now(void)
+{
+	return (uint64_t)(ahead_at_first() + read_clock(CLOCK_BOOTTIME));
+}
+
+double
+result_clock_set(void)
+{
+	int64_t before = ahead_at_first();
+
+	return 1e-9 * (double)(read_clock(CLOCK_REALTIME) - read_clock(CLOCK_BOOTTIME) - before);
+}
+
 void
 result_utc(char *text, size_t size)
 {
-	struct timespec now;
+	uint64_t now = result_now();
+	time_t seconds = (time_t)(now / 1000000000);
 	struct tm tm;
 	size_t len;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
+	gmtime_r(&seconds, &tm);
 	len = strftime(text, size, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text + len, size - len, ".%03ldZ", now.tv_nsec / 1000000);
+	snprintf(text + len, size - len, ".%03uZ", (unsigned int)(now / 1000000 % 1000));
 }
 
 /* The line that result_log() writes, NULL without memory. */

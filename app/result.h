@@ -77,7 +77,16 @@ struct result_window {
 /* All fields unknown or empty; schema filled in. */
 void result_window_init(struct result_window *w);
 
-/* The time now as ISO 8601 with milliseconds and Z; size of at least 25. */
+/*
+ * The wall clock, in ns since 1970: as it was when this was first called, and from then on by the time
+ * that passed. Whoever sets the clock meanwhile does not change it, so that the times of a run are in order.
+ */
+uint64_t result_now(void);
+
+/* Seconds by which the clock has been set since the first call of result_now(); forward is positive. */
+double result_clock_set(void);
+
+/* result_now() as ISO 8601 with milliseconds and Z; size of at least 25. */
 void result_utc(char *text, size_t size);
 
 /* ---- writing ---- */

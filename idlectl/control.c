@@ -171,11 +171,22 @@ check_word(unsigned int cpu, const struct word *w, struct err *err)
 	return err_set(err, why.code, "%s: %s", w->name, why.text);
 }
 
+/* What else is wrong there then follows from it. */
+static int
+check_online(unsigned int cpu, const struct scenario *s, struct err *err)
+{
+	if (scenario_word(s, WORD_OFFLINE) != NULL || hotplug_online(cpu))
+		return 0;
+	return err_set(err, EXIT_FAILED, "%s: CPU %u is off line", s->text, cpu);
+}
+
 int
 control_check(unsigned int cpu, const struct scenario *s, struct err *err)
 {
 	struct idle_states states;
 
+	if (check_online(cpu, s, err) != 0)
+		return -1;
 	cpuidle_read(&states, cpu);
 	if (scenario_check(s, cpu, &states, err) != 0)
 		return -1;
@@ -205,6 +216,8 @@ control_apply(struct control *c, unsigned int cpu, const struct scenario *s, str
 int
 control_verify(struct control *c, struct err *err)
 {
+	if (c->scenario != NULL && check_online(c->cpu, c->scenario, err) != 0)
+		return -1;
 	for (unsigned int i = 0; c->scenario != NULL && i < c->scenario->nb; i++) {
 		const struct word *w = &c->scenario->words[i];
 

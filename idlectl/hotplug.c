@@ -53,13 +53,20 @@ hotplug_apply(struct control *c, const struct word *w, struct err *err)
 	return rc;
 }
 
-int
-hotplug_verify(struct control *c, const struct word *w, struct err *err)
+bool
+hotplug_online(unsigned int cpu)
 {
 	uint64_t online = 1;
 
+	sys_read_u64(&online, FILE_OF, cpu);
+	return online != 0;
+}
+
+int
+hotplug_verify(struct control *c, const struct word *w, struct err *err)
+{
 	(void)w;
-	if (sys_read_u64(&online, FILE_OF, c->cpu) && online == 0)
+	if (!hotplug_online(c->cpu))
 		return 0;
 	return err_set(err, EXIT_FAILED, "offline: CPU %u is on line", c->cpu);
 }

@@ -228,12 +228,31 @@ verify_rate(const struct control *c, const struct word *w, struct err *err)
 			w->name, c->cpu, (double)wakes / took, w->number);
 }
 
+/* Where the CPU goes off line the kernel moves the thread, and does not move it back. */
+static bool
+stays(const struct load *l, unsigned int cpu)
+{
+	size_t size = CPU_ALLOC_SIZE(CPU_SETSIZE * 8);
+	cpu_set_t *set = CPU_ALLOC(CPU_SETSIZE * 8);
+	bool only;
+
+	if (set == NULL)
+		abort();
+	only = pthread_getaffinity_np(l->thread, size, set) != 0 ||
+			(CPU_ISSET_S(cpu, size, set) && CPU_COUNT_S(size, set) == 1);
+	CPU_FREE(set);
+	return only;
+}
+
 int
 load_verify(struct control *c, const struct word *w, struct err *err)
 {
 	const struct timespec nap = { .tv_nsec = 2000000 };
 	uint64_t before = load_turns(c->load);
 
+	if (!stays(c->load, c->cpu))
+		return err_set(err, EXIT_FAILED, "%s: somebody let the thread off CPU %u", w->name,
+				c->cpu);
 	if (w->row->value == LOAD_WAKE)
 		return verify_rate(c, w, err);
 	for (int i = 0; i < (int)(VERIFY_S / 2e-3); i++) {

@@ -29,6 +29,8 @@ bool qos_allows(const struct word *limit, const struct idle_state *state);
 int hotplug_check(unsigned int cpu, const struct word_row *row, struct err *err);
 int hotplug_apply(struct control *c, const struct word *w, struct err *err);
 int hotplug_verify(struct control *c, const struct word *w, struct err *err);
+/* CPU 0 of many machines has no file that tells: it cannot go. */
+bool hotplug_online(unsigned int cpu);
 
 /* sibidle.c: a mode of the module; its lease ends with the descriptor. */
 int sibidle_check(unsigned int cpu, const struct word_row *row, struct err *err);

@@ -15,6 +15,7 @@ sibling_read(const struct control *c, unsigned int cpu, bool wake, struct siblin
 	struct err none;
 
 	memset(counts, 0, sizeof(*counts));
+	counts->offline = !hotplug_online(cpu);
 	counts->asleep = wake && !cpuidle_kick(cpu);
 	counts->leased = c->scenario != NULL && c->module.fd >= 0 &&
 			sibidle_stats(&c->module, cpu, &counts->stats, &none) == 0;
@@ -131,15 +132,6 @@ larger(double a, double b)
 	return b > a || isnan(a) ? b : a;
 }
 
-static double
-still_online(unsigned int cpu)
-{
-	uint64_t online = 1;
-
-	sys_read_u64(&online, SYS_CPU "/cpu%u/online", cpu);
-	return online != 0 ? 100 : 0;
-}
-
 /* Whether the scenario lets the CPU idle in a state. In POLL a mode has no say: IBRS is as it is. */
 static bool
 allowed(const struct scenario *s, const struct idle_state *state, const struct idle_state *held)
@@ -183,13 +175,14 @@ has_to_idle(const struct scenario *s)
 }
 
 void
-sibling_compare(const struct control *c, unsigned int cpu, const struct sibling_counts *before,
+sibling_compare(const struct control *c, const struct sibling_counts *before,
 		const struct sibling_counts *now, uint64_t duration_ns, struct sibling_use *use)
 {
 	const struct scenario *s = c->scenario;
 	const struct word *state = scenario_word(s, WORD_STATE);
 	const struct idle_state *held =
 			state != NULL ? cpuidle_find(&now->states, state->name) : NULL;
+	const bool offline = scenario_word(s, WORD_OFFLINE) != NULL;
 	uint64_t longest = 0, other_ns = 0, other_entries = 0;
 
 	memset(use, 0, sizeof(*use));
@@ -212,12 +205,13 @@ sibling_compare(const struct control *c, unsigned int cpu, const struct sibling_
 	}
 	if (now->leased && before->leased)
 		use->wrong = larger(use->wrong, sampled(c, before, now, use));
-	if (isnan(use->wrong))
-		return;
-	if (scenario_word(s, WORD_OFFLINE) != NULL) {
-		use->wrong = still_online(cpu);
+	/* One scenario asks for a CPU off line, and none of the others means it, as-is included. */
+	if (before->offline != offline || now->offline != offline) {
+		use->wrong = 100;
 		return;
 	}
+	if (offline || isnan(use->wrong))
+		return;
 	if (has_to_idle(s) && now->states.nb > 0) {
 		use->wrong = larger(use->wrong, percent(other_ns, use->idle_ns));
 		use->wrong = larger(use->wrong, percent(other_entries, use->entries));

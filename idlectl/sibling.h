@@ -10,6 +10,7 @@
 struct sibling_counts {
 	struct idle_states states; /* as the kernel counts */
 	bool leased; /* the module counts too */
+	bool offline;
 	bool asleep; /* it could not be woken: the period that runs is in no count */
 	uint64_t turns; /* of the load */
 	struct sibidle_stats stats;
@@ -28,11 +29,11 @@ struct sibling_use {
 	uint64_t idle_ns; /* UINT64_MAX: unknown */
 	char state[IDLE_NAME_MAX]; /* in which it spent most of that; empty: none */
 	char spec_ctrl[128]; /* distinct values sampled, hex, joined by ";" */
-	double wrong; /* percent of time, entries or samples not as the scenario asks; NAN: as-is */
+	double wrong; /* percent of time, entries or samples not as the scenario asks; NAN: nothing asked */
 };
 
 /* What happened between two readings that are duration_ns apart. */
-void sibling_compare(const struct control *c, unsigned int cpu, const struct sibling_counts *before,
+void sibling_compare(const struct control *c, const struct sibling_counts *before,
 		const struct sibling_counts *now, uint64_t duration_ns, struct sibling_use *use);
 
 #endif

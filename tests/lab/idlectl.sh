@@ -5,22 +5,9 @@
 #
 #   idlectl.sh bochs    intel_idle and kernel IBRS
 #   idlectl.sh qemu     the test driver of tests/lab/modules, sysfs and hotplug only
-n=0
-failed=0
+about=idlectl
+. /lib/lab/guest.sh
 cpu=/sys/devices/system/cpu/cpu1
-
-ok() { # text, condition...
-	text=$1
-	shift
-	n=$((n + 1))
-	if "$@" >/tmp/why 2>&1; then
-		echo "ok $n - idlectl: $text"
-	else
-		echo "not ok $n - idlectl: $text"
-		sed 's/^/# /' /tmp/why /tmp/err
-		failed=1
-	fi
-}
 
 # run SCENARIO COMMAND...: its output goes to /tmp/out, its exit code to rc.
 run() {

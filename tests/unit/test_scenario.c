@@ -114,7 +114,7 @@ use(const char *text, const uint64_t usage[4], const uint64_t time_us[4])
 	now.asleep = asleep;
 	before.turns = 77;
 	now.turns = 77 + turns;
-	sibling_compare(&c, 1, &before, &now, 1000000000, &u);
+	sibling_compare(&c, &before, &now, 1000000000, &u);
 	return u;
 }
 
@@ -188,7 +188,7 @@ test_unknown(void **state)
 	struct sibling_use u;
 
 	(void)state;
-	sibling_compare(&c, 1, &none, &none, 1000000000, &u);
+	sibling_compare(&c, &none, &none, 1000000000, &u);
 	assert_true(u.entries == UINT64_MAX && u.idle_ns == UINT64_MAX && isnan(u.wrong));
 }
 
@@ -219,7 +219,7 @@ test_samples(void **state)
 	cell->value[1] = 0x401;
 	cell->count[1] = 1;
 	assert_int_equal(scenario_parse(&s, "c1+clear", &err), 0);
-	sibling_compare(&c, 1, &before, &now, 5000, &u);
+	sibling_compare(&c, &before, &now, 5000, &u);
 	assert_int_equal(u.entries, 10);
 	assert_int_equal(u.idle_ns, 5000); /* a tick is a ns at 1 GHz */
 	assert_string_equal(u.spec_ctrl, "0x0;0x401");
@@ -228,17 +228,17 @@ test_samples(void **state)
 	now.stats.idle_state = 1;
 	now.stats.since = 1000;
 	now.stats.now = 8000;
-	sibling_compare(&c, 1, &before, &now, 12000, &u);
+	sibling_compare(&c, &before, &now, 12000, &u);
 	assert_int_equal(u.idle_ns, 12000);
 	assert_true(fabs(u.wrong - 10) < 1e-9);
 	/* The lease has gone. */
 	now.stats.owner = SIBIDLE_FREE;
-	sibling_compare(&c, 1, &before, &now, 1000000000, &u);
+	sibling_compare(&c, &before, &now, 1000000000, &u);
 	assert_true(u.wrong == 100);
 	/* In another mode every sample is wrong. */
 	now.stats.owner = SIBIDLE_MINE;
 	assert_int_equal(scenario_parse(&s, "c1+keep", &err), 0);
-	sibling_compare(&c, 1, &before, &now, 1000000000, &u);
+	sibling_compare(&c, &before, &now, 1000000000, &u);
 	assert_true(u.wrong == 100);
 }
 
