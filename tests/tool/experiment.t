@@ -6,12 +6,6 @@
 . "${0%/*}/lib.sh"
 
 results=$tmp/results
-free() { [ ! -e /run/sibfwd/journal ] && { [ ! -e /run/sibfwd/lock ] || flock -w 5 /run/sibfwd/lock true; }; }
-# A machine that others use taints every window; here that is not what is asked.
-bounds=()
-for cause in irqs ctxsw steal smi unsaturated missed nombuf freq state; do
-	bounds+=(--taint-$cause=1e11)
-done
 
 # with OPTION...: a short run into $results.
 with() {
