@@ -100,7 +100,7 @@ wait_answer(struct lcore *lc, struct err *err)
 
 		if (waited > ANSWER_TIMEOUT_S * hz)
 			return err_set(err, EXIT_FAILED,
-					"lcore %u (CPU %d) has not answered for %d s: stuck in its driver",
+					"lcore %u (CPU %d) has not answered for %d s: its driver hangs, or a burst takes that long",
 					lc->id, lc->cpu, ANSWER_TIMEOUT_S);
 		if (waited > hz / 1000)
 			nanosleep(&nap, NULL);

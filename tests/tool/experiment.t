@@ -133,7 +133,7 @@ near() {
 search() { forward --source=null "${noisy[@]}" --duration=0.02 "$@"; }
 ok "--calibrate finds the count of reads" eval 'search --calibrate=2000 && worked && near 2000 && has "$tmp/out" "for 2000 asked"'
 ok "what takes longer without a look-up: 4" eval 'search --calibrate=1; failed_with 4 "--calibrate=1" "without a look-up"'
-ok "what reads do not reach: 4" eval 'search --calibrate=1e9 --duration=0.001; failed_with 4 "--calibrate=1e+09" "no more than"'
+ok "what reads do not reach: 4" eval 'search --calibrate=1e9 --duration=0.001 --burst=1; failed_with 4 "--calibrate=1e+09" "no more than"'
 ok "a mode without look-ups" eval 'forward --source=null --forward-mode=mac --calibrate=210; failed_with 2 --calibrate mac'
 ok "look-ups without memory" eval 'forward --source=null --forward-mode=noisy --calibrate=210; failed_with 2 noisy-lkup-memory'
 for useless in --reproduce --null-test --scenario=as-is,busy --burst=4,8 --noisy-lkup-num-reads=1 --out="$tmp/none" --format=csv; do

@@ -511,12 +511,12 @@ many_windows() {
 
 ok "many short windows" many_windows
 
-# The columns as the design has them.
+# The columns as the design has them, and what came after it at their end.
 header=schema,run_id,utc_start,host,scenario,block,position,visit,window,warmup,tainted,taint,mode,\
 source,burst,pkt_len,lcore,cpu,sibling_cpu,relation,duration_ns,tsc_delta,tsc_hz,rx_packets,\
 tx_packets,tx_dropped,rx_missed,rx_nombuf,polls,empty_polls,pps,tsc_cycles_per_packet,\
 busy_cycles_per_packet,core_cycles_per_packet,instructions_per_packet,irqs,ctx_switches,steal_ns,smi,\
-sibling_idle_entries,sibling_idle_ns,sibling_state,sibling_spec_ctrl,emulated
+sibling_idle_entries,sibling_idle_ns,sibling_state,sibling_spec_ctrl,emulated,noisy_lookups
 
 csv_columns() {
 	into --source=null --windows=2 --warmup=0.05 --format=csv
