@@ -324,6 +324,7 @@ compare_arms(struct comparisons *all, const struct result_window *windows, size_
 	int rc = read_units(&units, windows, n, with_tainted);
 	int rc_tainted = read_units(&tainted, windows, n, true);
 	size_t k = units.nb_arms > 1 ? units.nb_arms - 1 : 0;
+	bool emulated = summary_emulated(windows, n);
 
 	memset(all, 0, sizeof(*all));
 	all->at = calloc(k + 1, sizeof(*all->at));
@@ -333,6 +334,7 @@ compare_arms(struct comparisons *all, const struct result_window *windows, size_
 		struct comparison *c = &all->at[all->nb++];
 
 		c->with_tainted = with_tainted;
+		c->emulated = emulated;
 		rc = compare_arm(c, &units, i, k);
 		if (rc != 0 || c->n_base > 0)
 			continue;
@@ -402,6 +404,15 @@ read_values(struct values *v, const struct side *side, const char *name, bool of
 	return rc;
 }
 
+static bool
+side_emulated(const struct side *side)
+{
+	for (size_t i = 0; i < side->nb; i++)
+		if (summary_emulated(side->runs[i].windows, side->runs[i].nb_windows))
+			return true;
+	return false;
+}
+
 static int
 compare_runs(struct comparison *c, const struct side *base, const struct side *new,
 		const char *name)
@@ -419,6 +430,7 @@ compare_runs(struct comparison *c, const struct side *base, const struct side *n
 		c->n_base = a.n;
 		c->n_other = b.n;
 		c->tainted_only = c->with_tainted = a.tainted_only || b.tainted_only;
+		c->emulated = side_emulated(base) || side_emulated(new);
 		c->pps_base = exp(stats_mean(a.pps, a.n));
 		c->pps_other = exp(stats_mean(b.pps, b.n));
 		c->d = stats_welch(a.pps, a.n, b.pps, b.n, COMPARE_LEVEL, &c->df);
@@ -525,7 +537,7 @@ comparison_verdict(const struct comparison *c, double margin)
 {
 	struct effect e = comparison_effect(c);
 
-	return c->tainted_only ? VERDICT_INCONCLUSIVE : verdict_of(&e, margin);
+	return c->tainted_only || c->emulated ? VERDICT_INCONCLUSIVE : verdict_of(&e, margin);
 }
 
 enum verdict
@@ -570,12 +582,12 @@ comparison_json(const struct comparison *c, double margin)
 {
 	struct effect e = effect_of(&c->d), wide = comparison_effect(c);
 	json_t *json = json_pack(
-			"{s:o, s:o, s:I, s:I, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o}",
+			"{s:o, s:o, s:I, s:I, s:b, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o}",
 			"base", result_text_json(c->base), "other", result_text_json(c->other),
 			"n_base", (json_int_t)c->n_base, "n_other", (json_int_t)c->n_other,
 			"with_tainted", c->with_tainted, "tainted_only", c->tainted_only,
-			"pps_base", result_number_json(c->pps_base), "pps_other",
-			result_number_json(c->pps_other), "change_percent",
+			"emulated", c->emulated, "pps_base", result_number_json(c->pps_base),
+			"pps_other", result_number_json(c->pps_other), "change_percent",
 			result_number_json(e.change), "interval_percent", range_json(e.low, e.high),
 			"cycles_change_percent", result_number_json(c->cycles), "verdict_level",
 			c->verdict_level, "verdict_interval_percent",
@@ -661,6 +673,8 @@ print_remarks(FILE *out, const struct comparison *c)
 				signed_figure(high, c->bootstrap.high), RESAMPLES);
 	if (c->tainted_only)
 		fprintf(out, "%.40s: tainted only: no verdict\n", c->other);
+	if (c->emulated)
+		fprintf(out, "%.40s: emulated: no verdict\n", c->other);
 	if (c->n_base < 2 || c->n_other < 2)
 		fprintf(out, "%.40s: one unit has no interval: more blocks, or more runs, are needed\n",
 				c->other);

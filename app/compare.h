@@ -55,6 +55,7 @@ struct comparison {
 	char base[COMPARE_ARM_MAX], other[COMPARE_ARM_MAX];
 	bool tainted_only; /* no clean unit: all of them are tainted windows */
 	bool with_tainted; /* tainted windows are pooled too */
+	bool emulated; /* a window is from an emulated machine */
 	bool null_test; /* both are the same scenario: the noise floor */
 	size_t n_base, n_other; /* units: blocks, or runs; the same number where they are pairs */
 	double pps_base, pps_other; /* of all units, geometric mean */
@@ -122,7 +123,7 @@ double compare_seconds(const char *utc);
 
 /*
  * The worst verdict of all at that margin: regression before inconclusive before same and improvement.
- * One that rests on tainted windows only is inconclusive. Null tests have none.
+ * One that rests on tainted windows only, or on an emulated machine, is inconclusive. Null tests have none.
  */
 enum verdict comparison_verdict(const struct comparison *c, double margin);
 enum verdict comparisons_verdict(const struct comparisons *all, double margin);

@@ -29,7 +29,6 @@ struct held {
 	double windows, seconds, entries;
 	double instructions, core_share; /* sums over windows; NAN where one is unknown */
 	char states[RESULT_TEXT_MAX], registers[RESULT_TEXT_MAX]; /* distinct, joined by ; */
-	bool emulated;
 };
 
 static void
@@ -52,7 +51,6 @@ look(struct held *h, const struct result_window *windows, size_t n, const char *
 		h->core_share += w->core_cycles_per_packet / w->tsc_cycles_per_packet;
 		summary_add_words(h->states, w->sibling_state);
 		summary_add_words(h->registers, w->sibling_spec_ctrl);
-		h->emulated |= w->emulated == 1;
 	}
 }
 
@@ -108,7 +106,7 @@ print_table(FILE *out, const struct comparison *c)
 
 /* One sentence: whether the machine shows the effect, and how sure that is. */
 static void
-print_verdict(FILE *out, const struct comparison *c, double margin, bool emulated)
+print_verdict(FILE *out, const struct comparison *c, double margin)
 {
 	static const char *const words[] = {
 		[VERDICT_IMPROVEMENT] = "This machine shows the effect",
@@ -119,7 +117,7 @@ print_verdict(FILE *out, const struct comparison *c, double margin, bool emulate
 	};
 	struct effect e = comparison_effect(c);
 
-	if (emulated)
+	if (c->emulated)
 		fprintf(out, "emulated: the figures say nothing about speed, here or elsewhere.\n");
 	else if (c->tainted_only)
 		fprintf(out, "%s: all windows of a scenario are tainted.\n",
@@ -187,7 +185,7 @@ reproduce_print(FILE *out, const struct result_window *windows, size_t n,
 	if (forced != NULL)
 		fprintf(out, "forced: %.90s\n", csv_visible(strdupa(forced)));
 	print_table(out, c);
-	print_verdict(out, c, margin, held[KEEP].emulated || held[CLEAR].emulated);
+	print_verdict(out, c, margin);
 	fprintf(out, "What else was alike, in the windows that count:\n");
 	print_held(out, held);
 }

@@ -50,6 +50,15 @@ summary_add_words(char list[RESULT_TEXT_MAX], const char *words)
 	}
 }
 
+bool
+summary_emulated(const struct result_window *windows, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (windows[i].emulated == 1)
+			return true;
+	return false;
+}
+
 static void
 sum_add(struct sum *sum, const struct result_window *w)
 {
@@ -499,12 +508,8 @@ static void
 print_heading(FILE *out, const struct result_window *windows, size_t n)
 {
 	const struct result_window *w = &windows[0];
-	bool emulated = false;
-
-	for (size_t i = 0; i < n; i++)
-		emulated |= windows[i].emulated == 1;
 	print_label(out, "host", "%s", w->host);
-	if (emulated)
+	if (summary_emulated(windows, n))
 		print_label(out, "machine", "emulated: its figures say nothing about a real one");
 	print_label(out, "run", "%s, began %s", w->run_id, w->utc_start);
 	print_label(out, "forwarding", "%s, burst %s, %s bytes a packet", w->mode,

@@ -43,6 +43,9 @@ struct summary_varied summary_varied(const struct sum *sums, size_t nb);
 void summary_arm(char *name, size_t size, const char *scenario, uint64_t burst, uint64_t lookups,
 		struct summary_varied varied);
 
+/* Whether any is from an emulated machine, whose figures say nothing of speed. */
+bool summary_emulated(const struct result_window *windows, size_t n);
+
 /* Add the words of a list joined by ; to another, without those that it holds. */
 void summary_add_words(char list[RESULT_TEXT_MAX], const char *words);
 

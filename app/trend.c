@@ -10,7 +10,6 @@
 #include "trend.h"
 
 #define UNIT 1.0 /* packets a second: what is told apart */
-#define LEFT_OUT "no untainted window"
 
 /* The arm of that name, which is added where it is new; room for nb_runs runs. NULL without memory. */
 static struct trend_arm *
@@ -42,15 +41,21 @@ add_run(struct trend *trend, const struct result_set *set, size_t nb_runs)
 {
 	size_t nb;
 	struct arm_figure *figures = compare_figures(set->windows, set->nb_windows, &nb);
+	bool emulated = summary_emulated(set->windows, set->nb_windows);
 	int rc = figures == NULL ? -1 : 0;
 
 	for (size_t i = 0; i < nb && rc == 0; i++) {
 		struct trend_arm *arm = find_arm(trend, figures[i].name, nb_runs);
-		struct trend_run run = { &set->windows[0], figures[i].pps };
+		struct trend_run run = { &set->windows[0], figures[i].pps, NULL };
+
+		if (emulated)
+			run.why = "emulated";
+		else if (isnan(run.pps))
+			run.why = "no untainted window";
 
 		if (arm == NULL)
 			rc = -1;
-		else if (isnan(run.pps))
+		else if (run.why != NULL)
 			arm->left_out[arm->nb_left_out++] = run;
 		else
 			arm->runs[arm->nb_runs++] = run;
@@ -137,8 +142,8 @@ run_json(const struct trend_run *run)
 	json_t *json = json_pack("{s:o, s:o}", "run_id", result_text_json(run->first->run_id),
 			"utc_start", result_text_json(run->first->utc_start));
 
-	if (isnan(run->pps))
-		json_object_set_new(json, "reason", json_string(LEFT_OUT));
+	if (run->why != NULL)
+		json_object_set_new(json, "reason", json_string(run->why));
 	else
 		json_object_set_new(json, "pps", json_real(run->pps));
 	return json;
@@ -187,11 +192,12 @@ trend_json(const struct trend *trend, double margin)
 
 /* A run on a line of its own behind a label, and why where it is left out. */
 static void
-print_run(FILE *out, const char *label, const struct trend_run *run, const char *why)
+print_run(FILE *out, const char *label, const struct trend_run *run)
 {
 	char line[2 * RESULT_TEXT_MAX + 64];
 
-	snprintf(line, sizeof(line), "%11s %s%s  %s", label, run->first->utc_start, why,
+	snprintf(line, sizeof(line), "%11s %s%s%s  %s", label, run->first->utc_start,
+			run->why != NULL ? "  " : "", run->why != NULL ? run->why : "",
 			run->first->run_id);
 	fprintf(out, "%.*s\n", TABLE_WIDTH, csv_visible(line));
 }
@@ -208,9 +214,9 @@ print_group(FILE *out, const struct trend_group *g, double margin)
 		snprintf(change, sizeof(change), "%+.2f", g->change);
 	fprintf(out, "%7zu %#10.5g %10s %9s  %s\n", g->nb_runs, g->mean / 1e6, stdev, change,
 			word != NULL ? word : "-");
-	print_run(out, "first", &g->runs[0], "");
+	print_run(out, "first", &g->runs[0]);
 	if (g->nb_runs > 1)
-		print_run(out, "last", &g->runs[g->nb_runs - 1], "");
+		print_run(out, "last", &g->runs[g->nb_runs - 1]);
 }
 
 static void
@@ -225,7 +231,7 @@ print_arm(FILE *out, const struct trend_arm *arm, double margin)
 	for (size_t i = 0; i < arm->nb_groups; i++)
 		print_group(out, &arm->groups[i], margin);
 	for (size_t i = 0; i < arm->nb_left_out; i++)
-		print_run(out, "left out", &arm->left_out[i], "  " LEFT_OUT);
+		print_run(out, "left out", &arm->left_out[i]);
 	fputc('\n', out);
 }
 

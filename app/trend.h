@@ -15,7 +15,8 @@
 /* One arm in one run. */
 struct trend_run {
 	const struct result_window *first; /* window of the run: its run_id and its start */
-	double pps; /* NAN where it is left out */
+	double pps;
+	const char *why; /* it is left out; NULL where it is not */
 };
 
 /* Runs of an arm that follow each other and are taken to have one mean. */

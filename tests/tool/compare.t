@@ -14,14 +14,15 @@ cd "$tmp" || exit 1
 # same in every directory but for the name's length, so that nothing depends on chance.
 directory() {
 	/usr/bin/python3 - "$@" <<'PYTHON'
-import sys
+import os, sys
 from made_windows import visits, window, write
 name, blocks, arms = sys.argv[1], int(sys.argv[2]), [(a + "::").split(":") for a in sys.argv[3:]]
 def rows():
     for block, position, visit, arm in visits(arms, blocks):
         # Blocks go up and down about the figure, and add up to it.
         pps = float(arm[1]) * (1 + float(arm[3] or 0) / 100 * (-1) ** (block - 1))
-        yield window(arm[0], block, position, visit, pps, round(pps * float(arm[2])), taint=arm[4])
+        yield window(arm[0], block, position, visit, pps, round(pps * float(arm[2])), taint=arm[4],
+                     emulated=os.environ.get("EMULATED", 0))
 write(name, rows())
 PYTHON
 }
@@ -93,6 +94,10 @@ ok "one block has no interval, and says so" eval 'directory short 1 a:1e6:2000 b
 	exits 0 show short && has out "one unit has no interval" inconclusive'
 directory dirty 5 a:1e6:2000 b:1.5e6:1333:0:irqs
 ok "tainted windows alone make no verdict" eval 'exits 0 show dirty && has out "tainted only" inconclusive'
+EMULATED=1 directory emulated 10 c1+keep:7.8e6:282.26 c1+clear:10.4e6:209.86
+ok "an emulated machine has no verdict" eval 'exits 0 show emulated && hasnt out improvement && hasnt out "This machine shows" &&
+	has out "machine     emulated" "c1+clear: emulated: no verdict" inconclusive "the figures say nothing about speed" &&
+	exits 0 show emulated --format json && json ".comparisons[0] | [.emulated, .verdict]" "[true,\"inconclusive\"]"'
 directory null 10 c1:1e6:2000:0.1 c1/null:1e6:2000:0.9
 ok "a null test has no verdict" eval 'exits 0 show null --format json &&
 	json ".comparisons[0] | [.null_test, .verdict]" "[true,null]" && exits 0 show null && has out "null test"'
@@ -136,6 +141,11 @@ ok "the worst of several scenarios is the verdict" eval 'directory two 10 a:1e6:
 ok "no scenario in common" refuses 1 "no scenario in common" compare base published
 ok "tainted windows alone are exit code 5" eval 'directory taint 10 as-is:0.8e6:2500:0:steal &&
 	exits 5 compare base taint && has out "tainted only"'
+EMULATED=1 directory emulator 10 as-is:0.5e6:4000:0.2
+for sides in "base emulator" "emulator base" "emulator emulated,emulator"; do
+	ok "nor has an emulated run: $sides" eval 'exits 5 compare $sides && has out "as-is: emulated: no verdict"'
+done
+ok "in JUnit that is an error" eval 'exits 5 compare base emulator --junit e.xml && has e.xml "errors=\"1\"" && hasnt e.xml "<failure"'
 ok "a margin below the noise floor is refused" eval 'directory floor 10 as-is:1e6:2000:0.1 as-is/null:1e6:2000:3 &&
 	refuses 2 "noise floor" compare floor floor --margin 1'
 ok "what differs in the environment is told" eval '

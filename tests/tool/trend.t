@@ -9,6 +9,7 @@ export PYTHONPATH=$PWD/tests/data PYTHONDONTWRITEBYTECODE=1
 cd "$tmp" || exit 1
 columns=$(/usr/bin/python3 -c 'import made_windows; print(",".join(made_windows.COLUMNS))') || bail "no columns"
 
+EMULATED=0
 # made NAME UTC SCENARIO:PPS[:TAINT]...: a directory of one run, of two blocks that are 0.01 % above PPS and
 # as much below.
 made() {
@@ -22,7 +23,7 @@ made() {
 				IFS=: read -r scenario pps taint <<<"$arm"
 				each=$((pps + (block * 2 - 3) * pps / 10000))
 				visit=$((visit + 1))
-				echo "1,$name,$utc,lab,$scenario,$block,1,$visit,1,0,$((${#taint} > 0)),$taint,macswap,dev,32,64,1,1,2,smt,1000000000,2000000000,2000000000,$each,$each,0,,,1000000,0,$each,,,,,,,,,,,,,0"
+				echo "1,$name,$utc,lab,$scenario,$block,1,$visit,1,0,$((${#taint} > 0)),$taint,macswap,dev,32,64,1,1,2,smt,1000000000,2000000000,2000000000,$each,$each,0,,,1000000,0,$each,,,,,,,,,,,,,$EMULATED"
 			done
 		done
 	} >"$name/windows.csv"
@@ -105,6 +106,10 @@ ok "each arm has its series, and tells which runs it lacks" eval 'exits 0 trend 
 		"[[\"as-is\",[\"a\",\"b\",\"c\",\"d\"],[]],[\"c1\",[\"a\",\"c\"],[\"b\"]],[\"mem\",[],[\"d\"]]]"'
 ok "the table tells it too" eval 'exits 0 trend a b c d && has out \
 	"left out 2023-08-01T00:00:00.5Z  no untainted window  b" "left out 2023-08-03T00:00:00Z  no untainted window  d"'
+EMULATED=1 made e 2023-08-05T00:00:00Z as-is:9000000
+ok "a run that is emulated is left out, and listed" eval 'exits 0 trend a c e && has out \
+	"left out 2023-08-05T00:00:00Z  emulated  e" && hasnt out progression && exits 0 trend a c e --format json &&
+	json "[.arms[0] | [.groups[].runs[].run_id], .left_out[].reason]" "[[\"a\",\"c\"],\"emulated\"]"'
 long=$(printf '%0200d' 1)
 made "$long" 2023-08-04T00:00:00Z "$long:1000000" as-is:1000000
 ok "lines are at most 100 characters wide" eval 'exits 0 trend a "$long" fall? && ! grep -E "^.{101}" out'
