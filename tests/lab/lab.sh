@@ -34,7 +34,7 @@ lab_modules() {
 			scripts/kmod --headers "$headers" --out "$out/$variant" "${options[@]}" || exit
 			cp "$out/$variant/sibidle.ko" "$out/image/sibidle-$variant.ko" || exit
 		done
-		cp tests/lab/both tests/lab/guest.sh tests/lab/idlectl.sh tests/lab/faults.sh "$out/image/" || exit
+		cp tests/lab/both tests/lab/guest.sh tests/lab/{idlectl,faults,reproduce}.sh "$out/image/" || exit
 		gcc -std=gnu11 -Wall -Wextra -Werror -O2 -static -pthread -Ikmod \
 			tests/lab/sibidle_test.c -o "$out/image/sibidle_test"
 	) >"$out/build.log" 2>&1 || { sed 's/^/# /' "$out/build.log"; bail "no modules by $headers"; }

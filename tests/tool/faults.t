@@ -48,21 +48,22 @@ results=$tmp/results
 
 # ---- threads that are moved, as the kernel does with those of a CPU that goes off line ----
 
-# thread NAME: of the run, but for its first one; fails where there is none.
+# thread PATTERN: of the run, but for its first one; fails where there is none.
 thread() {
 	local task comm
 	for task in /proc/"$pid"/task/*; do
 		read -r comm 2>/dev/null <"$task/comm" || continue
-		[ "$comm" != "$1" ] || [ "${task##*/}" = "$pid" ] || { echo "${task##*/}"; return; }
+		[[ ! $comm =~ ^($1)$ ]] || [ "${task##*/}" = "$pid" ] || { echo "${task##*/}"; return; }
 	done
 	return 1
 }
-# move NAME: let that thread run anywhere.
+# move PATTERN: let that thread run anywhere.
 move() { local tid; tid=$(thread "$1") && taskset -pc 0,1 "$tid"; }
 
+worker="[a-z]+-worker-?1" # rte-worker-1 in DPDK 22.11, dpdk-worker1 in 23.11
 ok "the forwarding thread is moved: an error that names the CPU" eval '
 	start "${options[@]}" --blocks=500 --out="$results"
-	until_true rows 2 && move dpdk-worker1 && finish && failed_with 1 "not bound to CPU 1 any more" && usable'
+	until_true rows 2 && move "$worker" && finish && failed_with 1 "not bound to CPU 1 any more" && usable'
 rm -rf "$results"
 ok "a load is moved: the block is measured again" eval '
 	start "${options[@]}" --duration=0.2 --out="$results"

@@ -6,12 +6,8 @@
 . "${0%/*}/lib.sh"
 
 results=$tmp/results
-free() { [ ! -e /run/sibfwd/journal ] && { [ ! -e /run/sibfwd/lock ] || flock -w 5 /run/sibfwd/lock true; }; }
-options=(--source=null --sibling=0 --scenario=as-is,busy --blocks=6 --windows=2 --duration=0.03 --warmup=0.01 --record-burst-stats)
-# A machine that others use taints every window; here that is not what is asked.
-for cause in irqs ctxsw steal smi unsaturated missed nombuf freq state; do
-	options+=(--taint-$cause=1e11)
-done
+options=(--source=null --sibling=0 --scenario=as-is,busy --blocks=6 --windows=2 --duration=0.03 --warmup=0.01 --record-burst-stats
+	"${bounds[@]}")
 # with OPTION...: the run, into $results.
 with() { forward "${options[@]}" --out="$results" "$@"; }
 
