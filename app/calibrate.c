@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "stats.h"
 #include "stop.h"
 
-#define READS_MAX 1000000 /* as --noisy-lkup-num-reads */
+#define READS_MAX UINT64_C(1000000) /* as --noisy-lkup-num-reads */
 
 /* Ticks and packets of all lcores up to an edge. */
 struct total {
@@ -61,7 +62,7 @@ measure_windows(struct lcore *lcores, unsigned int nb, const struct options *o, 
 
 static int
 measure_reads(struct lcore *lcores, unsigned int nb, const struct options *o, uint64_t reads,
-		struct calibration *c, struct err *err)
+		struct calibration *c, struct calibration *best, struct err *err)
 {
 	struct options_arm arm = options_arm(o, 0);
 	unsigned int launched;
@@ -75,6 +76,11 @@ measure_reads(struct lcore *lcores, unsigned int nb, const struct options *o, ui
 	if (lcore_stop(lcores, launched, rc == 0 ? err : &stop_err) != 0)
 		rc = -1;
 	c->reads = reads;
+	if (rc == 0 &&
+			(best->cycles == 0 ||
+					fabs(c->cycles - o->calibrate) <
+							fabs(best->cycles - o->calibrate)))
+		*best = *c;
 	if (rc == 0)
 		printf("%10" PRIu64 " %17.2f\n", reads, c->cycles);
 	return rc;
@@ -82,33 +88,36 @@ measure_reads(struct lcore *lcores, unsigned int nb, const struct options *o, ui
 
 int
 calibrate_reads(struct lcore *lcores, unsigned int nb, const struct options *o,
-		struct calibration *c, struct err *err)
+		struct calibration *best, struct err *err)
 {
 	struct calibration low, high = { 0 }, middle;
 
+	*best = (struct calibration){ 0 };
+
 	printf("reads      TSC cycles/packet\n");
-	if (measure_reads(lcores, nb, o, 0, &low, err) != 0)
+	if (measure_reads(lcores, nb, o, 0, &low, best, err) != 0)
 		return -1;
 	if (low.cycles >= o->calibrate)
 		return err_set(err, EXIT_SKIPPED,
 				"--calibrate=%g: a packet takes %.1f cycles here without a look-up; huge pages or another --burst may be faster",
 				o->calibrate, low.cycles);
-	for (uint64_t reads = 1; high.cycles < o->calibrate; reads *= 2) {
+	for (uint64_t reads = 1; high.cycles < o->calibrate;
+			reads = RTE_MIN(2 * reads, READS_MAX)) {
 		if (high.reads > 0)
 			low = high;
-		if (reads > READS_MAX)
+		if (low.reads == READS_MAX)
 			return err_set(err, EXIT_SKIPPED,
 					"--calibrate=%g: %" PRIu64
 					" reads a packet take no more than %.1f cycles",
 					o->calibrate, low.reads, low.cycles);
-		if (measure_reads(lcores, nb, o, reads, &high, err) != 0)
+		if (measure_reads(lcores, nb, o, reads, &high, best, err) != 0)
 			return -1;
 	}
 	while (high.reads - low.reads > 1) {
-		if (measure_reads(lcores, nb, o, (low.reads + high.reads) / 2, &middle, err) != 0)
+		if (measure_reads(lcores, nb, o, (low.reads + high.reads) / 2, &middle, best,
+				    err) != 0)
 			return -1;
 		*(middle.cycles < o->calibrate ? &low : &high) = middle;
 	}
-	*c = o->calibrate - low.cycles < high.cycles - o->calibrate ? low : high;
 	return 0;
 }

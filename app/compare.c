@@ -83,6 +83,9 @@ struct unit {
 	double weighted, seconds; /* pps by time, and the time */
 	double packets, ticks;
 	double start; /* s since 1970, by time */
+	uint64_t last_visit;
+	unsigned int visits; /* that have a window, tainted or not */
+	bool cut; /* the block has fewer visits than others of the run: it was ended in its midst */
 };
 
 struct units {
@@ -155,6 +158,9 @@ add_window(struct units *u, const struct sum *sum, size_t arm, bool with_tainted
 		unit = &u->at[u->nb++];
 		*unit = (struct unit){ .run_id = w->run_id, .block = w->block, .arm = arm };
 	}
+	if (unit->visits == 0 || unit->last_visit != w->visit)
+		unit->visits++;
+	unit->last_visit = w->visit;
 	if (sum->tainted && !with_tainted)
 		return;
 	unit->weighted += sum->pps * sum->seconds;
@@ -164,13 +170,70 @@ add_window(struct units *u, const struct sum *sum, size_t arm, bool with_tainted
 	unit->start += compare_seconds(w->utc_start) * sum->seconds;
 }
 
+static bool
+same_run(const struct unit *a, const struct unit *b)
+{
+	return strcmp(a->run_id, b->run_id) == 0;
+}
+
+/* Visits of the block that begins with this unit; *end is behind its last one. */
+static unsigned int
+block_visits(const struct units *u, size_t begin, size_t *end)
+{
+	unsigned int visits = 0;
+
+	for (*end = begin; *end < u->nb && u->at[*end].block == u->at[begin].block &&
+			same_run(&u->at[*end], &u->at[begin]);
+			(*end)++)
+		visits += u->at[*end].visits;
+	return visits;
+}
+
+/* Of a block that was ended in its midst, the arms do not stand on both sides of each other. */
+static void
+find_cut_blocks(struct units *u)
+{
+	unsigned int most = 0;
+	size_t first = 0, end;
+
+	for (size_t i = 0; i < u->nb; i = end) {
+		unsigned int visits = block_visits(u, i, &end);
+
+		if (!same_run(&u->at[first], &u->at[i])) {
+			first = i;
+			most = 0;
+		}
+		if (visits > most)
+			most = visits;
+		if (end < u->nb && same_run(&u->at[first], &u->at[end]))
+			continue;
+		/* The run ends here. */
+		for (size_t k = first, next; k < end; k = next) {
+			bool cut = block_visits(u, k, &next) < most;
+
+			for (size_t j = k; j < next; j++)
+				u->at[j].cut = cut;
+		}
+	}
+}
+
+/* What varies within one of the runs, so that it is a part of the arms' names in all of them. */
+static void
+add_varied(struct summary_varied *varied, const struct result_window *windows, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		varied->burst |= windows[i].burst != windows[0].burst;
+		varied->lookups |= windows[i].noisy_lookups != windows[0].noisy_lookups;
+	}
+}
+
 /* Returns 0, or -1 without memory; to be freed in both cases. */
 static int
-read_units(struct units *u, const struct result_window *windows, size_t n, bool with_tainted)
+read_units(struct units *u, const struct result_window *windows, size_t n,
+		struct summary_varied varied, bool with_tainted)
 {
 	size_t nb;
 	struct sum *sums = summary_windows(windows, n, &nb);
-	struct summary_varied varied;
 
 	memset(u, 0, sizeof(*u));
 	u->arms = calloc(nb + 1, sizeof(*u->arms));
@@ -179,13 +242,13 @@ read_units(struct units *u, const struct result_window *windows, size_t n, bool 
 		free(sums);
 		return -1;
 	}
-	varied = summary_varied(sums, nb);
 	for (size_t i = 0; i < nb; i++) {
 		size_t arm = find_arm(u, &sums[i], varied);
 
-		if (!sums[i].warmup && !isnan(sums[i].pps) && sums[i].pps > 0)
+		if (!sums[i].warmup && !isnan(sums[i].pps))
 			add_window(u, &sums[i], arm, with_tainted);
 	}
+	find_cut_blocks(u);
 	free(sums);
 	return 0;
 }
@@ -193,7 +256,14 @@ read_units(struct units *u, const struct result_window *windows, size_t n, bool 
 static bool
 has_figure(const struct unit *u)
 {
-	return u != NULL && u->seconds > 0;
+	return u != NULL && u->seconds > 0 && !u->cut;
+}
+
+/* Its windows had no packet, so that there is no logarithm. */
+static bool
+is_dead(const struct unit *u)
+{
+	return !(u->weighted > 0);
 }
 
 static double
@@ -213,6 +283,7 @@ ln_cycles(const struct unit *u)
 /* Arrays of what is computed with, for pairs of blocks. */
 struct pairs {
 	size_t n;
+	size_t dead_base, dead_other; /* pairs left out, as one side had no packet */
 	double *d, *base, *other, *base_cycles, *other_cycles, *base_time, *other_time;
 };
 
@@ -221,8 +292,8 @@ pairs_make(struct pairs *p, size_t n)
 {
 	double *all = calloc(7 * (n + 1), sizeof(*all));
 
-	*p = (struct pairs){ 0, all, all + n, all + 2 * n, all + 3 * n, all + 4 * n, all + 5 * n,
-		all + 6 * n };
+	*p = (struct pairs){ 0, 0, 0, all, all + n, all + 2 * n, all + 3 * n, all + 4 * n,
+		all + 5 * n, all + 6 * n };
 	return all == NULL ? -1 : 0;
 }
 
@@ -236,6 +307,10 @@ pairs_read(struct pairs *p, struct units *u, size_t base, size_t other)
 			continue;
 		b = find_unit(u, a->run_id, a->block, other);
 		if (!has_figure(b))
+			continue;
+		p->dead_base += is_dead(a);
+		p->dead_other += is_dead(b);
+		if (is_dead(a) || is_dead(b))
 			continue;
 		p->base[p->n] = ln_pps(a);
 		p->other[p->n] = ln_pps(b);
@@ -277,6 +352,8 @@ fill_pairs(struct comparison *c, const struct pairs *p, size_t k)
 	struct stats_interval wide;
 
 	c->n_base = c->n_other = p->n;
+	c->dead_base = p->dead_base;
+	c->dead_other = p->dead_other;
 	c->pps_base = exp(stats_mean(p->base, p->n));
 	c->pps_other = exp(stats_mean(p->other, p->n));
 	c->d = stats_t_interval(p->d, p->n, COMPARE_LEVEL);
@@ -320,12 +397,16 @@ int
 compare_arms(struct comparisons *all, const struct result_window *windows, size_t n,
 		bool with_tainted)
 {
+	struct summary_varied varied = { 0 };
 	struct units units, tainted;
-	int rc = read_units(&units, windows, n, with_tainted);
-	int rc_tainted = read_units(&tainted, windows, n, true);
-	size_t k = units.nb_arms > 1 ? units.nb_arms - 1 : 0;
+	int rc, rc_tainted;
+	size_t k;
 	bool emulated = summary_emulated(windows, n);
 
+	add_varied(&varied, windows, n);
+	rc = read_units(&units, windows, n, varied, with_tainted);
+	rc_tainted = read_units(&tainted, windows, n, varied, true);
+	k = units.nb_arms > 1 ? units.nb_arms - 1 : 0;
 	memset(all, 0, sizeof(*all));
 	all->at = calloc(k + 1, sizeof(*all->at));
 	if (all->at == NULL || rc_tainted != 0)
@@ -336,10 +417,10 @@ compare_arms(struct comparisons *all, const struct result_window *windows, size_
 		c->with_tainted = with_tainted;
 		c->emulated = emulated;
 		rc = compare_arm(c, &units, i, k);
-		if (rc != 0 || c->n_base > 0)
+		if (rc != 0 || c->n_base + c->dead_base + c->dead_other > 0)
 			continue;
-		c->tainted_only = c->with_tainted = true;
 		rc = compare_arm(c, &tainted, i, k);
+		c->tainted_only = c->with_tainted = c->n_base + c->dead_base + c->dead_other > 0;
 	}
 	units_free(&units);
 	units_free(&tainted);
@@ -350,9 +431,14 @@ compare_arms(struct comparisons *all, const struct result_window *windows, size_
 
 /* Values of one arm of a side: a block's or a run's each. */
 struct values {
-	size_t n;
+	size_t n, dead; /* dead: blocks without a packet, which are no values */
 	double *pps, *cycles; /* logarithms */
 	bool tainted_only;
+};
+
+/* A run's blocks by arm, without tainted windows and with them. */
+struct run_units {
+	struct units clean, all;
 };
 
 /* Add the blocks of an arm in one run; of several runs each is one value, the mean of its blocks. */
@@ -362,11 +448,18 @@ add_values(struct values *v, const struct units *u, const char *name, bool of_ru
 	int arm = arm_of(u, name);
 	size_t first = v->n;
 
-	for (size_t i = 0; i < u->nb && arm >= 0; i++)
-		if (u->at[i].arm == (size_t)arm && has_figure(&u->at[i])) {
-			v->pps[v->n] = ln_pps(&u->at[i]);
-			v->cycles[v->n++] = ln_cycles(&u->at[i]);
+	for (size_t i = 0; i < u->nb && arm >= 0; i++) {
+		const struct unit *unit = &u->at[i];
+
+		if (unit->arm != (size_t)arm || !has_figure(unit))
+			continue;
+		if (is_dead(unit)) {
+			v->dead++;
+			continue;
 		}
+		v->pps[v->n] = ln_pps(unit);
+		v->cycles[v->n++] = ln_cycles(unit);
+	}
 	if (!of_runs || v->n == first)
 		return;
 	v->pps[first] = stats_mean(v->pps + first, v->n - first);
@@ -375,33 +468,26 @@ add_values(struct values *v, const struct units *u, const char *name, bool of_ru
 }
 
 static int
-read_values(struct values *v, const struct side *side, const char *name, bool of_runs,
-		bool with_tainted)
+read_values(struct values *v, const struct run_units *runs, size_t nb, const char *name,
+		bool of_runs)
 {
 	size_t room = 1;
-	int rc = 0;
 
-	for (size_t i = 0; i < side->nb; i++)
-		room += side->runs[i].nb_windows;
+	for (size_t i = 0; i < nb; i++)
+		room += runs[i].all.nb;
 	memset(v, 0, sizeof(*v));
 	v->pps = calloc(2 * room, sizeof(*v->pps));
 	if (v->pps == NULL)
 		return -1;
 	v->cycles = v->pps + room;
-	for (size_t i = 0; i < side->nb && rc == 0; i++) {
-		struct units u;
-
-		rc = read_units(&u, side->runs[i].windows, side->runs[i].nb_windows, with_tainted);
-		if (rc == 0)
-			add_values(v, &u, name, of_runs);
-		units_free(&u);
-	}
-	if (rc != 0 || v->n > 0 || with_tainted)
-		return rc;
-	free(v->pps);
-	rc = read_values(v, side, name, of_runs, true);
-	v->tainted_only = true;
-	return rc;
+	for (size_t i = 0; i < nb; i++)
+		add_values(v, &runs[i].clean, name, of_runs);
+	if (v->n + v->dead > 0)
+		return 0;
+	for (size_t i = 0; i < nb; i++)
+		add_values(v, &runs[i].all, name, of_runs);
+	v->tainted_only = v->n + v->dead > 0;
+	return 0;
 }
 
 static bool
@@ -413,24 +499,27 @@ side_emulated(const struct side *side)
 	return false;
 }
 
+/* Runs of both sides: base's first. */
 static int
-compare_runs(struct comparison *c, const struct side *base, const struct side *new,
+compare_runs(struct comparison *c, const struct run_units *runs, size_t nb_base, size_t nb,
 		const char *name)
 {
-	bool of_runs = base->nb > 1 || new->nb > 1;
+	bool of_runs = nb_base > 1 || nb - nb_base > 1;
 	struct values a = { 0 }, b = { 0 };
-	int rc = read_values(&a, base, name, of_runs, false);
+	int rc = read_values(&a, runs, nb_base, name, of_runs);
 
 	if (rc == 0)
-		rc = read_values(&b, new, name, of_runs, false);
+		rc = read_values(&b, runs + nb_base, nb - nb_base, name, of_runs);
 	if (rc == 0) {
 		memset(c, 0, sizeof(*c));
 		snprintf(c->base, sizeof(c->base), "%s", name);
 		snprintf(c->other, sizeof(c->other), "%s", name);
 		c->n_base = a.n;
 		c->n_other = b.n;
+		c->dead_base = a.dead;
+		c->dead_other = b.dead;
+		c->lacks = a.n + a.dead == 0 ? SIDE_BASE : b.n + b.dead == 0 ? SIDE_NEW : SIDE_NONE;
 		c->tainted_only = c->with_tainted = a.tainted_only || b.tainted_only;
-		c->emulated = side_emulated(base) || side_emulated(new);
 		c->pps_base = exp(stats_mean(a.pps, a.n));
 		c->pps_other = exp(stats_mean(b.pps, b.n));
 		c->d = stats_welch(a.pps, a.n, b.pps, b.n, COMPARE_LEVEL, &c->df);
@@ -449,10 +538,14 @@ compare_runs(struct comparison *c, const struct side *base, const struct side *n
 static void
 widen(struct comparisons *all)
 {
+	size_t k = 0;
+
+	for (size_t i = 0; i < all->nb; i++)
+		k += all->at[i].lacks == SIDE_NONE;
 	for (size_t i = 0; i < all->nb; i++) {
 		struct comparison *c = &all->at[i];
 
-		c->verdict_level = 1 - (1 - COMPARE_LEVEL) / (double)all->nb;
+		c->verdict_level = 1 - (1 - COMPARE_LEVEL) / (double)(k > 0 ? k : 1);
 		c->verdict_half = c->d.half;
 		if (isfinite(c->df))
 			c->verdict_half *= stats_t_quantile(0.5 + c->verdict_level / 2, c->df) /
@@ -460,37 +553,91 @@ widen(struct comparisons *all)
 	}
 }
 
+/* The arms of all runs, each once, in order of appearance. */
+static int
+unite_arms(struct units *names, const struct run_units *runs, size_t nb)
+{
+	size_t room = 1;
+
+	for (size_t i = 0; i < nb; i++)
+		room += runs[i].all.nb_arms;
+	names->arms = calloc(room, sizeof(*names->arms));
+	if (names->arms == NULL)
+		return -1;
+	for (size_t i = 0; i < nb; i++)
+		for (size_t k = 0; k < runs[i].all.nb_arms; k++)
+			if (arm_of(names, runs[i].all.arms[k]) < 0)
+				memcpy(names->arms[names->nb_arms++], runs[i].all.arms[k],
+						sizeof(*names->arms));
+	return 0;
+}
+
+static int
+compare_run_units(struct comparisons *all, const struct run_units *runs, size_t nb_base, size_t nb,
+		bool emulated)
+{
+	struct units names = { 0 };
+	int rc = unite_arms(&names, runs, nb);
+
+	if (rc == 0)
+		all->at = calloc(names.nb_arms + 1, sizeof(*all->at));
+	if (all->at == NULL)
+		rc = -1;
+	for (size_t i = 0; i < names.nb_arms && rc == 0; i++) {
+		rc = compare_runs(&all->at[all->nb], runs, nb_base, nb, names.arms[i]);
+		all->at[all->nb++].emulated = emulated;
+	}
+	widen(all);
+	units_free(&names);
+	return rc;
+}
+
 int
 compare_sides(struct comparisons *all, const struct side *base, const struct side *new)
 {
-	struct units u = { 0 };
-	int rc;
+	const struct side *const sides[] = { base, new };
+	size_t nb = 0, room = base->nb + new->nb;
+	struct run_units *runs = calloc(room + 1, sizeof(*runs));
+	struct summary_varied varied = { 0 };
+	int rc = runs == NULL ? -1 : 0;
 
 	memset(all, 0, sizeof(*all));
-	if (base->nb == 0 || new->nb == 0)
-		return 0;
-	rc = read_units(&u, base->runs[0].windows, base->runs[0].nb_windows, true);
-	all->at = calloc(u.nb_arms + 1, sizeof(*all->at));
-	if (all->at == NULL)
-		rc = -1;
-	for (size_t i = 0; i < u.nb_arms && rc == 0; i++) {
-		rc = compare_runs(&all->at[all->nb], base, new, u.arms[i]);
-		if (rc == 0 && all->at[all->nb].n_base > 0 && all->at[all->nb].n_other > 0)
-			all->nb++;
+	for (size_t s = 0; s < 2; s++)
+		for (size_t i = 0; i < sides[s]->nb; i++)
+			add_varied(&varied, sides[s]->runs[i].windows,
+					sides[s]->runs[i].nb_windows);
+	for (size_t s = 0; s < 2 && rc == 0; s++)
+		for (size_t i = 0; i < sides[s]->nb && rc == 0; i++) {
+			const struct result_set *set = &sides[s]->runs[i];
+			struct run_units *u = &runs[nb++];
+
+			rc = read_units(&u->clean, set->windows, set->nb_windows, varied, false);
+			if (rc == 0)
+				rc = read_units(&u->all, set->windows, set->nb_windows, varied,
+						true);
+		}
+	if (rc == 0)
+		rc = compare_run_units(
+				all, runs, base->nb, nb, side_emulated(base) || side_emulated(new));
+	for (size_t i = 0; i < nb; i++) {
+		units_free(&runs[i].clean);
+		units_free(&runs[i].all);
 	}
-	widen(all);
-	units_free(&u);
+	free(runs);
 	return rc;
 }
 
 struct arm_figure *
 compare_figures(const struct result_window *windows, size_t n, size_t *nb)
 {
+	struct summary_varied varied = { 0 };
 	struct units u;
 	struct arm_figure *figures = NULL;
 	struct values v = { .pps = calloc(2 * (n + 1), sizeof(*v.pps)) };
-	int rc = read_units(&u, windows, n, false);
+	int rc;
 
+	add_varied(&varied, windows, n);
+	rc = read_units(&u, windows, n, varied, false);
 	if (rc == 0 && v.pps != NULL)
 		figures = calloc(u.nb_arms + 1, sizeof(*figures));
 	*nb = figures == NULL ? 0 : u.nb_arms;
@@ -537,25 +684,43 @@ comparison_verdict(const struct comparison *c, double margin)
 {
 	struct effect e = comparison_effect(c);
 
-	return c->tainted_only || c->emulated ? VERDICT_INCONCLUSIVE : verdict_of(&e, margin);
+	if (c->tainted_only || c->emulated || c->dead_base > 0)
+		return VERDICT_INCONCLUSIVE;
+	return c->dead_other > 0 ? VERDICT_REGRESSION : verdict_of(&e, margin);
+}
+
+bool
+comparison_judged(const struct comparison *c)
+{
+	return !c->null_test && c->lacks != SIDE_BASE;
+}
+
+const char *
+comparison_word(const struct comparison *c, double margin)
+{
+	if (c->null_test)
+		return "null test";
+	return comparison_judged(c) ? verdict_word(comparison_verdict(c, margin)) : "only in NEW";
 }
 
 enum verdict
 comparisons_verdict(const struct comparisons *all, double margin)
 {
 	enum verdict worst = VERDICT_INCONCLUSIVE;
-	bool any = false;
+	bool any = false, null = all->nb > 0;
 
 	for (size_t i = 0; i < all->nb; i++) {
 		enum verdict v = comparison_verdict(&all->at[i], margin);
 
-		if (all->at[i].null_test)
+		/* Where there is nothing but null tests, the margin is what they are asked about. */
+		null &= all->at[i].null_test && v == VERDICT_SAME;
+		if (!comparison_judged(&all->at[i]))
 			continue;
 		if (!any || verdicts[v].rank > verdicts[worst].rank)
 			worst = v;
 		any = true;
 	}
-	return worst;
+	return null ? VERDICT_SAME : worst;
 }
 
 double
@@ -563,9 +728,14 @@ comparisons_floor(const struct comparisons *all)
 {
 	double floor = NAN;
 
-	for (size_t i = 0; i < all->nb; i++)
-		if (all->at[i].null_test)
-			floor = fmax(floor, percent(all->at[i].d.half));
+	for (size_t i = 0; i < all->nb; i++) {
+		struct effect e = effect_of(&all->at[i].d);
+		double farthest = fmax(fabs(e.low), fabs(e.high));
+
+		/* One block has no interval. */
+		if (all->at[i].null_test && isfinite(farthest))
+			floor = fmax(floor, farthest);
+	}
 	return floor;
 }
 
@@ -593,7 +763,13 @@ comparison_json(const struct comparison *c, double margin)
 			c->verdict_level, "verdict_interval_percent",
 			range_json(wide.low, wide.high), "welch_df", result_number_json(c->df));
 
-	if (!c->null_test)
+	json_object_set_new(json, "dead_base", json_integer((json_int_t)c->dead_base));
+	json_object_set_new(json, "dead_other", json_integer((json_int_t)c->dead_other));
+	json_object_set_new(json, "lacks",
+			c->lacks == SIDE_NONE
+					? json_null()
+					: json_string(c->lacks == SIDE_BASE ? "base" : "new"));
+	if (comparison_judged(c))
 		json_object_set_new(json, "verdict",
 				json_string(verdict_word(comparison_verdict(c, margin))));
 	json_object_set_new(json, "tsc_cycles_per_packet_base", result_number_json(c->cycles_base));
@@ -659,7 +835,7 @@ print_comparison(FILE *out, const struct comparison *c, double margin)
 	print_name(out, c);
 	fprintf(out, " %7s %9s %20s %9s %7s  %s\n", n, signed_figure(change, e.change),
 			effect_interval(&e).text, signed_figure(cycles, c->cycles), p,
-			c->null_test ? "null test" : verdict_word(comparison_verdict(c, margin)));
+			comparison_word(c, margin));
 }
 
 static void
@@ -673,15 +849,32 @@ print_remarks(FILE *out, const struct comparison *c)
 				signed_figure(high, c->bootstrap.high), RESAMPLES);
 	if (c->tainted_only)
 		fprintf(out, "%.40s: tainted only: no verdict\n", c->other);
+	if (c->dead_base > 0 || c->dead_other > 0)
+		fprintf(out, "%.40s: blocks without a packet, which no mean can hold: %zu of the first, %zu of the second\n",
+				c->other, c->dead_base, c->dead_other);
+	if (c->lacks == SIDE_NEW)
+		fprintf(out, "%.40s: not in NEW\n", c->other);
 	if (c->emulated)
 		fprintf(out, "%.40s: emulated: no verdict\n", c->other);
-	if (c->n_base < 2 || c->n_other < 2)
+	if ((c->n_base < 2 || c->n_other < 2) && c->lacks == SIDE_NONE)
 		fprintf(out, "%.40s: one unit has no interval: more blocks, or more runs, are needed\n",
 				c->other);
 	if (comparison_drifts(c))
 		fprintf(out, "%.40s: a drift of [%s, %s] %% an hour could explain half of the change\n",
 				c->other, signed_figure(low, c->drift_base),
 				signed_figure(high, c->drift_other));
+}
+
+void
+comparisons_print_margin(FILE *out, const struct comparisons *all, double margin)
+{
+	double level = all->nb > 0 ? all->at[0].verdict_level : COMPARE_LEVEL;
+
+	if (level > COMPARE_LEVEL)
+		fprintf(out, "Verdicts are by intervals at %.4g %%, as there are %.0f comparisons; margin %g %%.\n",
+				100 * level, (1 - COMPARE_LEVEL) / (1 - level), margin);
+	else
+		fprintf(out, "Verdict by a margin of %g %%.\n", margin);
 }
 
 void
@@ -695,11 +888,7 @@ comparisons_print(FILE *out, const struct comparisons *all, double margin)
 		print_comparison(out, &all->at[i], margin);
 	for (size_t i = 0; i < all->nb; i++)
 		print_remarks(out, &all->at[i]);
-	if (all->nb > 1)
-		fprintf(out, "Verdicts are by intervals at %.4g %%, as there are %zu comparisons; margin %g %%.\n",
-				100 * all->at[0].verdict_level, all->nb, margin);
-	else
-		fprintf(out, "Verdict by a margin of %g %%.\n", margin);
+	comparisons_print_margin(out, all, margin);
 }
 
 /* Whether tainted windows make other comparisons: there are some, and others that are clean. */

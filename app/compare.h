@@ -50,14 +50,19 @@ struct effect_text effect_interval(const struct effect *e);
  */
 enum verdict verdict_of(const struct effect *e, double margin);
 
+enum compare_side { SIDE_NONE, SIDE_BASE, SIDE_NEW };
+
 /* One arm over another, within a run or between runs. */
 struct comparison {
 	char base[COMPARE_ARM_MAX], other[COMPARE_ARM_MAX];
 	bool tainted_only; /* no clean unit: all of them are tainted windows */
 	bool with_tainted; /* tainted windows are pooled too */
 	bool emulated; /* a window is from an emulated machine */
+	enum compare_side lacks; /* of runs: no window of the arm there */
 	bool null_test; /* both are the same scenario: the noise floor */
 	size_t n_base, n_other; /* units: blocks, or runs; the same number where they are pairs */
+	size_t dead_base,
+			dead_other; /* blocks without a packet, which are no units: they have no logarithm */
 	double pps_base, pps_other; /* of all units, geometric mean */
 	struct stats_interval d; /* mean of ln(other / base) at COMPARE_LEVEL */
 	double df; /* of Welch's interval; NAN for pairs */
@@ -102,8 +107,8 @@ struct side {
 
 /*
  * Each arm of new over the same arm of base, unpaired: Welch's interval of the means of ln pps of
- * blocks, or of runs where either side has several. Arms that a side lacks are left out. Returns 0, or -1
- * without memory.
+ * blocks, or of runs where either side has several. All arms of both; one that a side lacks has no figure
+ * there. Returns 0, or -1 without memory; comparisons_free() in both cases.
  */
 int compare_sides(struct comparisons *all, const struct side *base, const struct side *new);
 
@@ -123,13 +128,22 @@ double compare_seconds(const char *utc);
 
 /*
  * The worst verdict of all at that margin: regression before inconclusive before same and improvement.
- * One that rests on tainted windows only, or on an emulated machine, is inconclusive. Null tests have none.
+ * One that rests on tainted windows only, or on an emulated machine, is inconclusive; so is one whose base
+ * has blocks without a packet, or that NEW lacks. Where it is the other that has such blocks, it is a
+ * regression. Null tests are not judged, nor is what base lacks; where there are null tests only, the verdict is
+ * same if they all lie within the margin, else inconclusive.
  */
 enum verdict comparison_verdict(const struct comparison *c, double margin);
+bool comparison_judged(const struct comparison *c);
+/* The verdict in a word, or why there is none. */
+const char *comparison_word(const struct comparison *c, double margin);
 enum verdict comparisons_verdict(const struct comparisons *all, double margin);
 
-/* Half-width of the widest null test, in percent; NAN where there is none. */
+/* The farthest that the 95 % interval of a null test reaches from 0, in percent; NAN where there is none. */
 double comparisons_floor(const struct comparisons *all);
+
+/* The line that says by which margin, and intervals of which level, verdicts are made. */
+void comparisons_print_margin(FILE *out, const struct comparisons *all, double margin);
 
 /* As a JSON array; a new reference. */
 json_t *comparisons_json(const struct comparisons *all, double margin);

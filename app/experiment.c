@@ -17,6 +17,7 @@
 #include "warn.h"
 #include "sysroot.h"
 
+#define STATE_ALL_WRONG 100 /* percent of a window, as --taint-state */
 #define CALIBRATE_S 0.2 /* shortest base of the TSC calibration: 0.3 ppm */
 /* Less is what lies between two readings where the controller is kept waiting, and misleads nobody. */
 #define CLOCK_SET_S 0.5
@@ -334,6 +335,7 @@ measure_window(struct experiment *x, struct edge *edges, uint32_t number, double
 	memcpy(utc_start, x->edge_utc, sizeof(utc_start));
 	rc = wait_window(x, seconds, &gone);
 	/* A signal cuts the window short; one that comes later finds it whole. */
+	x->cut_short = stop_asked() && number > 0;
 	x->interrupted |= stop_asked();
 	if (take_edges(x, now, err) != 0)
 		return -1;
@@ -433,6 +435,26 @@ set_loops(struct experiment *x, struct err *err)
 	return stop_loops(x, err) != 0 ? -1 : launch_loops(x, &arm, err);
 }
 
+/* What the machine had before the first window, and lacks now, is no reason to skip. */
+static int
+no_visit(const struct experiment *x, struct err *err)
+{
+	if (err->code == EXIT_SKIPPED && x->windows_done > 0)
+		err->code = EXIT_FAILED;
+	return -1;
+}
+
+/* Settle since the scenario was applied: the time in which it was seen to hold counts. */
+static void
+settle(const struct experiment *x)
+{
+	struct lcore_clock now;
+
+	lcore_clock_read(&now);
+	stop_sleep(RTE_MAX(
+			0.0, x->options->settle - 1e-9 * (double)(now.raw_ns - x->applied.raw_ns)));
+}
+
 /* Nothing is measured before the scenario has been seen to hold. */
 static int
 begin_visit(struct experiment *x, struct err *err)
@@ -440,33 +462,37 @@ begin_visit(struct experiment *x, struct err *err)
 	const struct scenario *s = visited(x);
 	unsigned int cpu = (unsigned int)x->placement->at[0].sibling;
 
+	lcore_clock_read(&x->applied);
 	if (s->nb == 0)
 		return 0;
-	if (control_apply(x->control, cpu, s, err) != 0 || control_verify(x->control, err) != 0) {
-		/* What the machine had before the first window, and lacks now, is no reason to skip. */
-		if (err->code == EXIT_SKIPPED && x->windows_done > 0)
-			err->code = EXIT_FAILED;
-		return -1;
-	}
+	if (control_apply(x->control, cpu, s, err) != 0)
+		return no_visit(x, err);
+	lcore_clock_read(&x->applied);
+	if (control_verify(x->control, err) != 0)
+		return no_visit(x, err);
 	if (!control_guarded(x->control))
 		warn("somebody ended the process that restores after a kill -9: only \"idlectl restore\" will");
 	note(x, "CPU %u: %s applied and verified", cpu, s->text);
 	return 0;
 }
 
-/* What does not hold any more may not have held all the time: the block is as good as tainted. */
+/* What does not hold any more may not have held all the time: none of the visit's windows is clean. */
 static int
 end_visit(struct experiment *x, struct err *err)
 {
 	const struct scenario *s = visited(x);
+	bool held = true;
 	struct err why;
 
 	if (s->nb == 0)
 		return 0;
 	if (!stop_asked() && control_verify(x->control, &why) != 0) {
-		x->tainted = true;
+		held = x->options->taint_bound[TAINT_STATE] >= STATE_ALL_WRONG;
+		x->tainted |= !held;
 		warn("after a visit %s", why.text);
 	}
+	if (x->visited(x->arg, held, err) != 0)
+		return -1;
 	if (control_restore(x->control, err) != 0)
 		return -1;
 	note(x, "CPU %d: given back", x->placement->at[0].sibling);
@@ -478,7 +504,7 @@ run_windows(struct experiment *x, struct edge *edges, struct err *err)
 {
 	const struct options *o = x->options;
 
-	stop_sleep(o->settle);
+	settle(x);
 	if (x->tsc_hz == 0)
 		calibrate(x);
 	if (take_edges(x, edges, err) != 0)
@@ -564,15 +590,9 @@ experiment_run(struct experiment *x, struct err *err)
 	if (!x->stuck && stop_loops(x, rc == 0 ? err : &stop_err) != 0)
 		rc = -1;
 	close_pmus(x);
-	x->interrupted |= x->windows_done < experiment_windows(x->options);
+	x->interrupted |= x->windows_done < options_windows(x->options);
 	free(edges);
 	return rc;
-}
-
-uint32_t
-experiment_windows(const struct options *o)
-{
-	return o->blocks * schedule_visits(options_arms(o)) * o->windows;
 }
 
 static double

@@ -33,6 +33,9 @@ struct checkpoint {
 	uint32_t blocks_again; /* of them, measured again */
 };
 
+/* Told at the end of a visit with a scenario whether it was seen to hold; returns as experiment_row does. */
+typedef int (*experiment_visit)(void *arg, bool held, struct err *err);
+
 /* Takes the checkpoint after each block; returns as experiment_row does. */
 typedef int (*experiment_block)(void *arg, const struct checkpoint *done, struct err *err);
 
@@ -55,8 +58,9 @@ struct experiment {
 	const char *host;
 	experiment_row row;
 	experiment_note note; /* what is done to the machine */
+	experiment_visit visited;
 	experiment_block block;
-	void *arg; /* of all three */
+	void *arg; /* of all four */
 	struct checkpoint done; /* where to begin; out: after the last whole block */
 
 	struct pmu *pmus; /* a forwarding thread, NULL unless recorded */
@@ -64,6 +68,7 @@ struct experiment {
 	double clock_set; /* seconds by which somebody set the clock, as far as it was said */
 	double unprinted; /* seconds since the last --stats-period */
 	struct visit visit;
+	struct lcore_clock applied; /* when the visit's scenario was */
 	unsigned int launched; /* loops that run */
 	unsigned int setting; /* of these loops */
 	bool tainted; /* a window of the block is */
@@ -71,7 +76,8 @@ struct experiment {
 	uint64_t tsc_hz; /* out: see experiment_run(); taken as it is where it is not 0 */
 	uint32_t windows_done; /* out: windows with rows, warm-up not counted */
 	uint32_t blocks_again; /* out: blocks that were measured again, being tainted */
-	bool interrupted; /* out: ended before its time; the last window may be a short one */
+	bool interrupted; /* out: ended before its time */
+	bool cut_short; /* out: the last window is a short one */
 };
 
 /*
@@ -84,9 +90,6 @@ struct experiment {
  * measured before a failure have been handed over.
  */
 int experiment_run(struct experiment *x, struct err *err);
-
-/* Windows that the options ask for; tainted blocks come on top. */
-uint32_t experiment_windows(const struct options *o);
 
 /* Seconds of settling, warm-up and windows that are left after a checkpoint; tainted blocks come on top. */
 double experiment_seconds(const struct options *o, const struct checkpoint *done);

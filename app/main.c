@@ -33,6 +33,7 @@
 #include "result.h"
 #include "resume.h"
 #include "stop.h"
+#include "summary.h"
 #include "warn.h"
 #include "sysroot.h"
 
@@ -62,6 +63,9 @@ struct run {
 	char host[RESULT_TEXT_MAX];
 	struct result_window *rows;
 	size_t nb_rows;
+	size_t printed; /* rows, where they go to stdout */
+	size_t visit_rows; /* before the visit that runs */
+	off_t visit_mark; /* where its rows begin in windows.csv */
 	bool stdout_gone;
 	int stdout_errno;
 	bool progress;
@@ -475,43 +479,94 @@ show_progress(struct run *r, const struct result_window *w)
 	fflush(stderr);
 }
 
-/* Standard output went away: that ends a run that writes nothing else. */
+/* Print the rows as far as number nb, where that is asked for. Standard output that went away ends a run that writes nothing else. */
 static int
-print_row(struct run *r, const struct result_window *w, struct err *err)
+print_rows(struct run *r, size_t nb, struct err *err)
 {
-	if (r->options.format != FORMAT_CSV || r->stdout_gone)
-		return 0;
-	if ((w == r->rows && result_print_csv_header(stdout) != 0) ||
-			result_print_csv(stdout, w) != 0 || fflush(stdout) != 0) {
-		r->stdout_gone = true;
-		r->stdout_errno = errno;
-		if (r->result == NULL)
-			return err_set(err, EXIT_FAILED, "standard output: %s", strerror(errno));
+	for (; r->printed < nb; r->printed++) {
+		if (r->options.format != FORMAT_CSV || r->stdout_gone)
+			continue;
+		if ((r->printed == 0 && result_print_csv_header(stdout) != 0) ||
+				result_print_csv(stdout, &r->rows[r->printed]) != 0 ||
+				fflush(stdout) != 0) {
+			r->stdout_gone = true;
+			r->stdout_errno = errno;
+			if (r->result == NULL)
+				return err_set(err, EXIT_FAILED, "standard output: %s",
+						strerror(errno));
+		}
 	}
 	return 0;
+}
+
+/* A row to windows.csv and its bursts to bursts.csv, or neither. */
+static int
+store_row(struct run *r, const struct result_window *w, const uint64_t *bursts, struct err *err)
+{
+	off_t mark = result_mark(r->result);
+	struct err why;
+
+	if (result_add_window(r->result, w, err) != 0)
+		return -1;
+	if (bursts == NULL ||
+			result_add_bursts(r->result, w, bursts, LCORE_BURST_MAX + 1, err) == 0)
+		return 0;
+	result_rewind(r->result, mark, &why);
+	return -1;
 }
 
 static int
 on_row(void *arg, const struct result_window *w, const uint64_t *bursts, struct err *err)
 {
 	struct run *r = arg;
-	struct result_window *rows;
+	struct result_window *rows = realloc(r->rows, (r->nb_rows + 1) * sizeof(*rows));
 
-	if (r->result != NULL &&
-			(result_add_window(r->result, w, err) != 0 ||
-					(bursts != NULL &&
-							result_add_bursts(r->result, w, bursts,
-									LCORE_BURST_MAX + 1,
-									err) != 0)))
-		return -1;
-	/* Only what is on the disk counts: result.json agrees with windows.csv even then. */
-	rows = realloc(r->rows, (r->nb_rows + 1) * sizeof(*rows));
 	if (rows == NULL)
 		return err_set(err, EXIT_FAILED, "out of memory");
 	r->rows = rows;
+	if (r->nb_rows == 0 || rows[r->nb_rows - 1].visit != w->visit) {
+		r->visit_rows = r->nb_rows;
+		r->visit_mark = r->result != NULL ? result_mark(r->result) : 0;
+	}
+	/* Only what is on the disk counts: result.json agrees with windows.csv even then. */
+	if (r->result != NULL && store_row(r, w, bursts, err) != 0)
+		return -1;
 	rows[r->nb_rows++] = *w;
 	show_progress(r, w);
-	return print_row(r, &rows[r->nb_rows - 1], err);
+	/* Those of a scenario may turn out to be tainted when the visit ends. */
+	return options_arm(&r->options, r->experiment.visit.arm).scenario->nb > 0
+			? 0
+			: print_rows(r, r->nb_rows, err);
+}
+
+static void
+add_state(struct result_window *w)
+{
+	const char *state = taint_word(TAINT_STATE);
+	size_t used = strlen(w->taint);
+
+	w->tainted = 1;
+	if (!summary_has_word(w->taint, state, strlen(state)))
+		snprintf(w->taint + used, sizeof(w->taint) - used, "%s%s", used == 0 ? "" : ";",
+				state);
+}
+
+/* The scenario did not hold up to the visit's end: its rows say so. */
+static int
+on_visit(void *arg, bool held, struct err *err)
+{
+	struct run *r = arg;
+
+	if (!held && r->result != NULL && result_rewind(r->result, r->visit_mark, err) != 0)
+		return -1;
+	for (size_t i = r->visit_rows; !held && i < r->nb_rows; i++) {
+		add_state(&r->rows[i]);
+		if (r->result != NULL && result_add_window(r->result, &r->rows[i], err) != 0) {
+			r->nb_rows = i;
+			return -1;
+		}
+	}
+	return print_rows(r, r->nb_rows, err);
 }
 
 /* A block is whole: from here on it is not measured again after a kill. */
@@ -574,7 +629,7 @@ result_json(const struct run *r, const struct err *err)
 			SIBFWD_VERSION, "run_id", r->run_id, "command_line",
 			strings_json(r->argc, r->argv), "scenarios", scenarios_json(o), "blocks",
 			(int)o->blocks, "order", o->order == ORDER_ABBA ? "abba" : "random",
-			"windows_asked", (int)experiment_windows(o), "windows_done",
+			"windows_asked", (int)options_windows(o), "windows_done",
 			(int)x->windows_done, "interrupted", x->interrupted, "emulated",
 			sys_emulated());
 
@@ -627,6 +682,8 @@ write_results(struct run *r, const struct err *run_err, struct err *err)
 
 	if (rc != 0)
 		return err_set(err, EXIT_FAILED, "out of memory");
+	if (print_rows(r, r->nb_rows, err) != 0)
+		return -1;
 	json = result_json(r, run_err);
 	environment = json_pack("{s:O, s:o}", "before", r->resume.before, "after",
 			environment_json(&r->placement, &r->ports, r->lcores));
@@ -914,14 +971,11 @@ continue_result(struct run *r, struct err *err)
 	struct resume *s = &r->resume;
 
 	r->result = result_continue(r->options.out, s->done.visits, &r->rows, &r->nb_rows, err);
-	if (r->result == NULL || check_rows(r, err) != 0)
+	if (r->result == NULL || check_rows(r, err) != 0 || result_cut(r->result, err) != 0)
 		return -1;
 	s->sessions++;
 	result_log(r->result, "resumed with block %u, session %u", s->done.blocks + 1, s->sessions);
-	for (size_t i = 0; i < r->nb_rows; i++)
-		if (print_row(r, &r->rows[i], err) != 0)
-			return -1;
-	return 0;
+	return print_rows(r, r->nb_rows, err);
 }
 
 /* Make the result directory, or go on with it. */
@@ -945,7 +999,7 @@ static int
 prepare_resume(struct run *r, struct err *err)
 {
 	struct resume *s = &r->resume;
-	json_t *machine = resume_machine(r->argc, r->argv);
+	json_t *machine = resume_machine(r->argc, r->argv, &r->placement);
 	int found = r->options.resume ? resume_read(s, r->options.out, err) : 0;
 
 	if (found > 0 && resume_check(s, machine, r->options.out, err) != 0)
@@ -992,6 +1046,7 @@ measure(struct run *r, struct err *err)
 		.host = r->host,
 		.row = on_row,
 		.note = on_note,
+		.visited = on_visit,
 		.block = on_block,
 		.arg = r,
 		.tsc_hz = r->resume.tsc_hz,
@@ -1001,10 +1056,9 @@ measure(struct run *r, struct err *err)
 	if (r->progress)
 		fputc('\n', stderr);
 	if (rc == 0 && r->experiment.interrupted)
-		rc = err_set(err, EXIT_FAILED, "interrupted: %u of %u windows measured%s",
-				r->experiment.windows_done, experiment_windows(o),
-				r->experiment.windows_done > 0 ? ", the last of them cut short"
-							       : "");
+		rc = err_set(err, EXIT_FAILED, "interrupted: %u of %" PRIu64 " windows measured%s",
+				r->experiment.windows_done, options_windows(o),
+				r->experiment.cut_short ? ", the last of them cut short" : "");
 	if (o->xstats != NULL)
 		ports_print(&r->ports, o->xstats, stderr);
 	/* Nothing measured: the directory is as it was, ready for the next try. */
@@ -1144,7 +1198,7 @@ main(int argc, char **argv)
 		rc = end_control(&r, run(&r, &err), &err);
 	if (rc != 0)
 		fprintf(stderr, "dpdk-sibfwd: %s\n", err.text);
-	if (rc == 0 && r.options.margin_given)
+	if (rc == 0 && r.options.margin_given && !r.options.dry_run)
 		verdict = (int)verdict_exit(comparisons_verdict(&r.comparisons, r.options.margin));
 	tear_down(&r);
 	if (r.experiment.stuck)

@@ -676,6 +676,7 @@ set_defaults(struct options *o)
 	}
 	for (unsigned int t = 0; t < TAINT_MAX; t++)
 		o->taint_bound[t] = taints[t].bound;
+	o->taint_bound[TAINT_MISSED] = NAN; /* not given */
 }
 
 /* --taint-NAME=BOUND; name is what stands behind "taint-". */
@@ -728,6 +729,12 @@ unsigned int
 options_arms(const struct options *o)
 {
 	return o->nb_scenarios * options_settings(o);
+}
+
+uint64_t
+options_windows(const struct options *o)
+{
+	return (uint64_t)o->blocks * schedule_visits(options_arms(o)) * o->windows;
 }
 
 struct options_arm
@@ -824,9 +831,6 @@ check_together(const struct options *o, struct err *err)
 	if (o->reproduce && (o->nb_scenarios != 2 || strcmp(asked, REPRODUCE_SCENARIOS) != 0))
 		return err_set(err, EXIT_USAGE,
 				"--reproduce and --scenario contradict each other: it is " REPRODUCE_SCENARIOS);
-	if (o->reproduce && o->null_test)
-		return err_set(err, EXIT_USAGE,
-				"--reproduce and --null-test contradict each other");
 	if (options_settings(o) > 1 && (o->null_test || o->reproduce))
 		return err_set(err, EXIT_USAGE,
 				"--%s and --%s with several numbers contradict each other",
@@ -837,9 +841,8 @@ check_together(const struct options *o, struct err *err)
 				"--%s: %u settings of %u scenarios make more than %d arms",
 				o->bursts.nb > 1 ? "burst" : "noisy-lkup-num", options_settings(o),
 				o->nb_scenarios, SCHEDULE_SCENARIOS_MAX);
-	if (o->null_test && o->nb_scenarios > 1)
-		return err_set(err, EXIT_USAGE,
-				"--null-test and --scenario with %u scenarios contradict each other",
+	if (o->null_test && o->nb_scenarios == SCHEDULE_SCENARIOS_MAX)
+		return err_set(err, EXIT_USAGE, "--null-test: %u scenarios leave no room for it",
 				o->nb_scenarios);
 	if (o->margin_given && options_arms(o) == 1 && !o->null_test)
 		return err_set(err, EXIT_USAGE,
@@ -964,6 +967,12 @@ options_parse(struct options *o, int argc, char *const argv[], struct err *err)
 		o->blocks = o->reproduce ? REPRODUCE_BLOCKS : 1;
 	if (rc == 0 && o->null_test)
 		rc = add_null(o, err);
+	/* The published load is above what is forwarded: the port loses the rest, in both scenarios. */
+	if (isnan(o->taint_bound[TAINT_MISSED]))
+		o->taint_bound[TAINT_MISSED] = o->reproduce ? INFINITY : taints[TAINT_MISSED].bound;
+	if (rc == 0 && options_windows(o) > OPTIONS_WINDOWS_MAX)
+		rc = err_set(err, EXIT_USAGE, "--blocks=%u: makes %" PRIu64 " windows, at most %d",
+				o->blocks, options_windows(o), OPTIONS_WINDOWS_MAX);
 	return rc;
 }
 

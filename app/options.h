@@ -110,6 +110,10 @@ struct options {
  */
 int options_parse(struct options *o, int argc, char *const argv[], struct err *err);
 
+/* Windows that are asked for; tainted blocks come on top. At most OPTIONS_WINDOWS_MAX, of options that parsed. */
+#define OPTIONS_WINDOWS_MAX 1000000000
+uint64_t options_windows(const struct options *o);
+
 /* What is compared: each scenario with each setting of the loop, those of the first setting first. */
 unsigned int options_arms(const struct options *o);
 

@@ -15,6 +15,7 @@
 #include "csv.h"
 #include "reproduce.h"
 #include "result.h"
+#include "summary.h"
 #include "sysroot.h"
 #include "trend.h"
 
@@ -28,6 +29,7 @@ struct request {
 	size_t nb_operands;
 	enum format format;
 	double margin; /* percent */
+	bool margin_given;
 	const char *junit; /* file, or NULL */
 };
 
@@ -49,14 +51,71 @@ show_json(const struct result_set *set, const struct comparisons *clean,
 			"cut_short", set->cut_short, "windows", windows, "estimates", estimates,
 			"margin_percent", margin, "comparisons", comparisons_json(clean, margin),
 			"comparisons_with_tainted", comparisons_json(with_tainted, margin));
+	json_t *warnings = json_object_get(set->result, "warnings");
 
 	if (all == NULL)
 		return no_memory(err);
+	json_object_set_new(all, "warnings",
+			json_is_array(warnings) ? json_incref(warnings) : json_array());
 	/* A write error stays in stdout and is told at the end. */
 	if (json_dumpf(all, stdout, JSON_INDENT(2)) == 0)
 		putchar('\n');
 	json_decref(all);
 	return 0;
+}
+
+/* The name of an arm of the estimates. */
+static void
+arm_name(char *name, size_t size, const json_t *arm)
+{
+	const json_t *burst = json_object_get(arm, "burst");
+	const json_t *lookups = json_object_get(arm, "noisy_lookups");
+
+	summary_arm(name, size, json_string_value(json_object_get(arm, "scenario")),
+			(uint64_t)json_integer_value(burst), (uint64_t)json_integer_value(lookups),
+			(struct summary_varied){ burst != NULL, lookups != NULL });
+}
+
+/* The causes of taint of each arm, and of how many of its windows; nothing where there is none. */
+static int
+print_causes(const struct result_set *set, struct err *err)
+{
+	json_t *estimates = result_estimates_json(set->windows, set->nb_windows);
+	const json_t *arm, *count;
+	const char *cause;
+	bool any = false;
+	size_t i;
+
+	if (estimates == NULL)
+		return no_memory(err);
+	json_array_foreach (json_object_get(estimates, "scenarios"), i, arm)
+		json_object_foreach (json_object_get(arm, "causes"), cause, count) {
+			char name[COMPARE_ARM_MAX];
+
+			arm_name(name, sizeof(name), arm);
+			printf("%s%-28s %-12s %jd of %jd windows\n",
+					any ? "" : "\ncauses of taint\n", csv_visible(name),
+					csv_visible(strdupa(cause)),
+					(intmax_t)json_integer_value(count),
+					(intmax_t)json_integer_value(
+							json_object_get(arm, "windows")));
+			any = true;
+		}
+	json_decref(estimates);
+	return 0;
+}
+
+/* What the run itself warned of. */
+static void
+print_warnings(const struct result_set *set)
+{
+	const json_t *text;
+	size_t i;
+
+	json_array_foreach (json_object_get(set->result, "warnings"), i, text)
+		if (json_is_string(text))
+			printf("%swarning: %s\n", i == 0 ? "\n" : "",
+					csv_visible(strdupa(json_string_value(text))));
 }
 
 static int
@@ -69,8 +128,22 @@ show_table(const struct result_set *set, const struct comparisons *clean,
 					0 &&
 			!ferror(stdout))
 		return no_memory(err);
+	if (print_causes(set, err) != 0)
+		return -1;
 	reproduce_print(stdout, set->windows, set->nb_windows, clean, margin,
 			json_string_value(forced));
+	print_warnings(set);
+	return 0;
+}
+
+/* A margin that somebody chose has to be above what the null test shows. */
+static int
+check_margin(double margin, double floor, struct err *err)
+{
+	if (margin < floor)
+		return err_set(err, EXIT_USAGE,
+				"--margin %g: below %.2f %%, the noise floor that the null test shows",
+				margin, floor);
 	return 0;
 }
 
@@ -78,16 +151,21 @@ static int
 show(const struct result_set *set, const struct request *request, struct err *err)
 {
 	struct comparisons clean = { 0 }, with_tainted = { 0 };
+	const json_t *own = json_object_get(set->result, "margin_percent");
+	double margin = !request->margin_given && json_is_number(own) ? json_number_value(own)
+								      : request->margin;
 	int rc = compare_arms(&clean, set->windows, set->nb_windows, false);
 
 	if (rc == 0)
 		rc = compare_arms(&with_tainted, set->windows, set->nb_windows, true);
 	if (rc != 0)
 		rc = no_memory(err);
-	else if (request->format == FORMAT_JSON)
-		rc = show_json(set, &clean, &with_tainted, request->margin, err);
-	else
-		rc = show_table(set, &clean, &with_tainted, request->margin, err);
+	else if (request->margin_given)
+		rc = check_margin(margin, comparisons_floor(&clean), err);
+	if (rc == 0 && request->format == FORMAT_JSON)
+		rc = show_json(set, &clean, &with_tainted, margin, err);
+	else if (rc == 0)
+		rc = show_table(set, &clean, &with_tainted, margin, err);
 	comparisons_free(&clean);
 	comparisons_free(&with_tainted);
 	return rc;
@@ -426,27 +504,29 @@ check_json(const char *path, const json_t *said, const json_t *found)
 	}
 }
 
-/* Windows of the run, over all lcores: those measured, or those of the warm-up. */
-static size_t
-count_windows(const struct tally *sorted, size_t n, uint64_t warmup)
+/* Windows of the run, over all lcores: those measured, and those of the warm-up. */
+struct window_counts {
+	size_t measured, warmup;
+};
+
+static int
+count_windows(struct window_counts *counts, const struct result_set *set, struct err *err)
 {
-	size_t count = 0;
+	size_t nb;
+	struct sum *sums = summary_windows(set->windows, set->nb_windows, &nb);
 
-	for (size_t i = 0; i < n; i++) {
-		const struct result_window *w = sorted[i].w;
-		const struct result_window *last = i > 0 ? sorted[i - 1].w : NULL;
-
-		if (last == NULL || strcmp(last->run_id, w->run_id) != 0 ||
-				last->visit != w->visit || last->window != w->window)
-			count += w->warmup == warmup;
-	}
-	return count;
+	if (sums == NULL)
+		return no_memory(err);
+	*counts = (struct window_counts){ 0, 0 };
+	for (size_t i = 0; i < nb; i++)
+		(*(sums[i].warmup ? &counts->warmup : &counts->measured))++;
+	free(sums);
+	return 0;
 }
 
 static int
-check_result(const struct result_set *set, const struct tally *sorted, struct err *err)
+check_result(const struct result_set *set, const struct window_counts *counts, struct err *err)
 {
-	size_t nb = count_windows(sorted, set->nb_windows, 0);
 	const json_t *schema = json_object_get(set->result, "schema");
 	const json_t *done = json_object_get(set->result, "windows_done");
 	json_t *estimates;
@@ -455,9 +535,9 @@ check_result(const struct result_set *set, const struct tally *sorted, struct er
 		return 0;
 	if (json_integer_value(schema) != RESULT_SCHEMA)
 		violation(NULL, "result.json: schema is not %d", RESULT_SCHEMA);
-	if (done != NULL && json_integer_value(done) != (json_int_t)nb)
+	if (done != NULL && json_integer_value(done) != (json_int_t)counts->measured)
 		violation(NULL, "result.json: windows_done is %jd, windows.csv has %zu",
-				(intmax_t)json_integer_value(done), nb);
+				(intmax_t)json_integer_value(done), counts->measured);
 	estimates = result_estimates_json(set->windows, set->nb_windows);
 	if (estimates == NULL)
 		return no_memory(err);
@@ -467,10 +547,10 @@ check_result(const struct result_set *set, const struct tally *sorted, struct er
 }
 
 static void
-print_ok(const struct result_set *set, const struct tally *sorted)
+print_ok(const struct result_set *set, const struct window_counts *counts)
 {
-	printf("ok: %zu windows, %zu warm-up, %zu rows", count_windows(sorted, set->nb_windows, 0),
-			count_windows(sorted, set->nb_windows, 1), set->nb_windows);
+	printf("ok: %zu windows, %zu warm-up, %zu rows", counts->measured, counts->warmup,
+			set->nb_windows);
 	printf("%s%s%s\n", set->columns != NULL ? "; columns.json agrees" : "",
 			set->bursts_header != NULL ? "; bursts.csv agrees" : "",
 			set->result != NULL ? "; result.json agrees" : "");
@@ -480,6 +560,7 @@ static int
 check(const struct result_set *set, const struct request *request, struct err *err)
 {
 	struct tally *tallies = calloc(set->nb_windows + 1, sizeof(*tallies));
+	struct window_counts counts;
 	int rc;
 
 	(void)request;
@@ -496,9 +577,11 @@ check(const struct result_set *set, const struct request *request, struct err *e
 		check_window(&set->windows[i]);
 	check_numbers(tallies, set->nb_windows);
 	check_bursts(set, tallies);
-	rc = check_result(set, tallies, err);
+	rc = count_windows(&counts, set, err);
+	if (rc == 0)
+		rc = check_result(set, &counts, err);
 	if (rc == 0 && nb_violations == 0)
-		print_ok(set, tallies);
+		print_ok(set, &counts);
 	free(tallies);
 	return rc;
 }
@@ -509,10 +592,14 @@ static int
 read_set(struct result_set *set, const char *dir, struct err *err)
 {
 	int rc = result_read(set, dir, err);
+	size_t incomplete = rc == 0 ? summary_incomplete(set->windows, set->nb_windows) : 0;
 
 	if (rc == 0 && set->cut_short)
 		fprintf(stderr, "sibfwd-report: %s: windows.csv ends within a row, left out\n",
 				csv_visible(strdupa(dir)));
+	if (incomplete > 0)
+		fprintf(stderr, "sibfwd-report: %s: %zu windows lack a row of an lcore, left out\n",
+				csv_visible(strdupa(dir)), incomplete);
 	return rc;
 }
 
@@ -525,6 +612,17 @@ read_run(struct result_set *set, const char *dir, struct err *err)
 	if (rc == 0 && set->nb_windows == 0)
 		rc = err_set(err, EXIT_FAILED, "%s: no windows", dir);
 	return rc;
+}
+
+/* Two runs of one side or series are not the same one. */
+static int
+check_new(const struct result_set *runs, size_t i, struct err *err)
+{
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(runs[k].windows[0].run_id, runs[i].windows[0].run_id) == 0)
+			return err_set(err, EXIT_FAILED, "%s and %s: the same run, %.64s",
+					runs[k].dir, runs[i].dir, runs[i].windows[0].run_id);
+	return 0;
 }
 
 /* A side as given: a directory, or several joined by commas. */
@@ -545,6 +643,8 @@ read_side(struct side *side, const char *operand, struct err *err)
 			break;
 	}
 	free(names);
+	for (size_t i = 0; i < side->nb && rc == 0; i++)
+		rc = check_new(runs, i, err);
 	return rc;
 }
 
@@ -605,7 +705,44 @@ find_differences(json_t *list, const char *path, const json_t *a, const json_t *
 	}
 }
 
-/* What differs between the environments of two sides, by their first runs. */
+/* What a run was made with, as windows.csv has it. */
+enum { SETTING_MODE, SETTING_SOURCE, SETTING_RELATION, SETTING_BURST, SETTING_LEN, NB_SETTINGS };
+
+static const char *const setting_names[NB_SETTINGS] = { "mode", "source", "relation", "burst",
+	"pkt_len" };
+
+/* The values of all windows of a side, each once. */
+static void
+read_settings(const struct side *side, char texts[NB_SETTINGS][RESULT_TEXT_MAX])
+{
+	for (size_t r = 0; r < side->nb; r++)
+		for (size_t i = 0; i < side->runs[r].nb_windows; i++) {
+			const struct result_window *w = &side->runs[r].windows[i];
+
+			summary_add_words(texts[SETTING_MODE], w->mode);
+			summary_add_words(texts[SETTING_SOURCE], w->source);
+			summary_add_words(texts[SETTING_RELATION], w->relation);
+			summary_add_words(texts[SETTING_BURST], result_integer(w->burst).text);
+			summary_add_words(texts[SETTING_LEN], result_integer(w->pkt_len).text);
+		}
+}
+
+static void
+differ_in_settings(json_t *list, const struct side *base, const struct side *new)
+{
+	char a[NB_SETTINGS][RESULT_TEXT_MAX] = { 0 }, b[NB_SETTINGS][RESULT_TEXT_MAX] = { 0 };
+
+	read_settings(base, a);
+	read_settings(new, b);
+	for (size_t i = 0; i < NB_SETTINGS; i++)
+		if (strcmp(a[i], b[i]) != 0)
+			json_array_append_new(list,
+					json_pack("{s:s, s:o, s:o}", "path", setting_names[i],
+							"base", result_text_json(a[i]), "new",
+							result_text_json(b[i])));
+}
+
+/* What differs between the settings of two sides, and between the environments of their first runs. */
 static json_t *
 differences(const struct side *base, const struct side *new)
 {
@@ -613,6 +750,7 @@ differences(const struct side *base, const struct side *new)
 	const json_t *b = json_object_get(new->runs[0].environment, "before");
 	json_t *list = json_array();
 
+	differ_in_settings(list, base, new);
 	if (a != NULL && b != NULL)
 		find_differences(list, "", a, b);
 	return list;
@@ -630,7 +768,7 @@ value_text(const json_t *value)
 }
 
 static void
-print_differences(const json_t *list)
+print_differences(const json_t *list, const char *heading, const char *mark)
 {
 	const json_t *d;
 	size_t i;
@@ -641,8 +779,7 @@ print_differences(const json_t *list)
 		char *line = sys_format("%s: %s -> %s",
 				json_string_value(json_object_get(d, "path")), a, b);
 
-		printf("%s  %s\n", i == 0 ? "\nwhat differs in the environment\n" : "",
-				csv_visible(line));
+		printf("%s%s%s\n", i == 0 ? heading : "", mark, csv_visible(line));
 		free(a);
 		free(b);
 		free(line);
@@ -658,6 +795,21 @@ caveat(const struct side *base, const struct side *new)
 	return "One run a side: what differs from boot to boot, or between builds, is not in the interval.";
 }
 
+/* A figure, or a dash where it is unknown. */
+struct figure {
+	char text[32];
+};
+
+static struct figure
+figure(double value, const char *format)
+{
+	struct figure f = { "-" };
+
+	if (isfinite(value))
+		snprintf(f.text, sizeof(f.text), format, value);
+	return f;
+}
+
 static void
 print_markdown(const struct comparisons *all, double margin)
 {
@@ -667,12 +819,14 @@ print_markdown(const struct comparisons *all, double margin)
 		const struct comparison *c = &all->at[i];
 		struct effect e = effect_of(&c->d);
 
-		printf("| %s | %zu, %zu | %.6g | %.6g | %+.2f | %s | %s |\n",
-				csv_visible(strdupa(c->other)), c->n_base, c->n_other, c->pps_base,
-				c->pps_other, e.change, effect_interval(&e).text,
-				verdict_word(comparison_verdict(c, margin)));
+		printf("| %s | %zu, %zu | %s | %s | %s | %s | %s |\n",
+				csv_visible(strdupa(c->other)), c->n_base, c->n_other,
+				figure(c->pps_base, "%.6g").text, figure(c->pps_other, "%.6g").text,
+				figure(e.change, "%+.2f").text, effect_interval(&e).text,
+				comparison_word(c, margin));
 	}
-	printf("\nMargin %g %%.\n", margin);
+	putchar('\n');
+	comparisons_print_margin(stdout, all, margin);
 }
 
 static void
@@ -693,39 +847,43 @@ print_xml(FILE *out, const char *text)
 	}
 }
 
-/* A test case a scenario: a regression is a failure, inconclusive an error. */
+/* A test case a scenario: a regression is a failure, inconclusive an error, what BASE lacks is skipped. */
 static int
 write_junit(const char *path, const struct comparisons *all, double margin, struct err *err)
 {
-	static const char *const elements[] = {
-		[VERDICT_REGRESSION] = "failure", [VERDICT_INCONCLUSIVE] = "error"
-	};
-	unsigned int counts[VERDICT_INCONCLUSIVE + 1] = { 0 };
+	static const char *const elements[] = { [VERDICT_SAME] = "system-out",
+		[VERDICT_IMPROVEMENT] = "system-out",
+		[VERDICT_REGRESSION] = "failure",
+		[VERDICT_INCONCLUSIVE] = "error" };
+	unsigned int counts[VERDICT_INCONCLUSIVE + 1] = { 0 }, skipped = 0;
 	FILE *out = fopen(path, "w");
 
 	if (out == NULL)
 		return err_set(err, EXIT_FAILED, "--junit %s: %s", path, strerror(errno));
-	for (size_t i = 0; i < all->nb; i++)
-		counts[comparison_verdict(&all->at[i], margin)]++;
+	for (size_t i = 0; i < all->nb; i++) {
+		if (comparison_judged(&all->at[i]))
+			counts[comparison_verdict(&all->at[i], margin)]++;
+		else
+			skipped++;
+	}
 	fprintf(out,
 			"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-			"<testsuite name=\"sibfwd-report compare\" tests=\"%zu\" failures=\"%u\" errors=\"%u\">\n",
-			all->nb, counts[VERDICT_REGRESSION], counts[VERDICT_INCONCLUSIVE]);
+			"<testsuite name=\"sibfwd-report compare\" tests=\"%zu\" failures=\"%u\" errors=\"%u\" skipped=\"%u\">\n",
+			all->nb, counts[VERDICT_REGRESSION], counts[VERDICT_INCONCLUSIVE], skipped);
 	for (size_t i = 0; i < all->nb; i++) {
 		const struct comparison *c = &all->at[i];
+		struct effect e = comparison_effect(c);
 		enum verdict v = comparison_verdict(c, margin);
-		struct effect e = effect_of(&c->d);
-		const char *element = v <= VERDICT_IMPROVEMENT ? "system-out" : elements[v];
+		const char *word = comparison_word(c, margin);
+		const char *element = comparison_judged(c) ? elements[v] : "skipped";
+		bool done = comparison_judged(c) && v <= VERDICT_IMPROVEMENT;
 
 		fprintf(out, "  <testcase classname=\"sibfwd\" name=\"");
 		print_xml(out, c->other);
-		fprintf(out, "\"><%s%s%s>%s: %+.2f %% %s, margin %g %%</%s></testcase>\n", element,
-				v <= VERDICT_IMPROVEMENT ? "" : " message=\"",
-				v <= VERDICT_IMPROVEMENT		  ? ""
-						: v == VERDICT_REGRESSION ? "regression\""
-									  : "inconclusive\"",
-				verdict_word(v), e.change, effect_interval(&e).text, margin,
-				element);
+		fprintf(out, "\"><%s%s%s%s>%s: %s %% %s at %.4g %%, margin %g %%</%s></testcase>\n",
+				element, done ? "" : " message=\"", done ? "" : word,
+				done ? "" : "\"", word, figure(e.change, "%+.2f").text,
+				effect_interval(&e).text, 100 * c->verdict_level, margin, element);
 	}
 	fprintf(out, "</testsuite>\n");
 	if (ferror(out) != 0 || fclose(out) != 0)
@@ -752,10 +910,11 @@ tell(const struct comparisons *all, const struct side *base, const struct side *
 	} else if (request->format == FORMAT_MARKDOWN) {
 		print_markdown(all, request->margin);
 		printf("%s\n", caveat(base, new));
+		print_differences(differ, "\nWhat differs beside that:\n\n", "* ");
 	} else {
 		comparisons_print(stdout, all, request->margin);
 		printf("%s\n", caveat(base, new));
-		print_differences(differ);
+		print_differences(differ, "\nwhat differs beside that\n", "  ");
 	}
 	json_decref(differ);
 	return request->junit == NULL ? 0 : write_junit(request->junit, all, request->margin, err);
@@ -779,6 +938,15 @@ find_floor(double *floor, const struct side *side, struct err *err)
 	return 0;
 }
 
+static bool
+in_common(const struct comparisons *all)
+{
+	for (size_t i = 0; i < all->nb; i++)
+		if (all->at[i].lacks == SIDE_NONE)
+			return true;
+	return false;
+}
+
 static int
 compare(const struct result_set *set, const struct request *request, struct err *err)
 {
@@ -793,13 +961,11 @@ compare(const struct result_set *set, const struct request *request, struct err 
 	if (rc == 0)
 		rc = find_floor(&floor, &base, err) != 0 || find_floor(&floor, &new, err) != 0 ? -1
 											       : 0;
-	if (rc == 0 && request->margin < floor)
-		rc = err_set(err, EXIT_USAGE,
-				"--margin %g: below %.2f %%, the noise floor that the null test shows",
-				request->margin, floor);
+	if (rc == 0)
+		rc = check_margin(request->margin, floor, err);
 	if (rc == 0 && compare_sides(&all, &base, &new) != 0)
 		rc = no_memory(err);
-	if (rc == 0 && all.nb == 0)
+	if (rc == 0 && !in_common(&all))
 		rc = err_set(err, EXIT_FAILED, "%s and %s have no scenario in common",
 				request->operands[0], request->operands[1]);
 	if (rc == 0)
@@ -837,11 +1003,8 @@ check_series(const struct result_set *runs, const struct request *request, struc
 			return err_set(err, EXIT_FAILED,
 					"%s: utc_start is \"%.40s\", not ISO 8601 with Z",
 					request->operands[i], w->utc_start);
-		for (size_t k = 0; k < i; k++)
-			if (strcmp(runs[k].windows[0].run_id, w->run_id) == 0)
-				return err_set(err, EXIT_FAILED, "%s and %s: the same run, %.64s",
-						request->operands[k], request->operands[i],
-						w->run_id);
+		if (check_new(runs, i, err) != 0)
+			return -1;
 	}
 	return 0;
 }
@@ -1035,8 +1198,9 @@ parse_operands(const struct command **found, struct request *request, const char
 			return err_set(err, EXIT_USAGE, "--%s: not for %s",
 					long_options[option - OPTION_FORMAT].name, argv[0]);
 	request->margin = COMPARE_MARGIN;
+	request->margin_given = given[OPTION_MARGIN - OPTION_FORMAT] != NULL;
 	request->junit = given[OPTION_JUNIT - OPTION_FORMAT];
-	if (given[OPTION_MARGIN - OPTION_FORMAT] != NULL &&
+	if (request->margin_given &&
 			parse_margin(request, given[OPTION_MARGIN - OPTION_FORMAT], err) != 0)
 		return -1;
 	return given[0] == NULL ? 0 : parse_format(request, command, given[0], err);

@@ -104,9 +104,89 @@ print_table(FILE *out, const struct comparison *c)
 			100 * (1 - published[KEEP].pps / published[CLEAR].pps));
 }
 
-/* One sentence: whether the machine shows the effect, and how sure that is. */
+/* ---- what held the rest equal ---- */
+
+enum alike { ALIKE, NOT_ALIKE, UNKNOWN };
+
+/* By so much of themselves figures may differ that are called alike. */
+#define WAKES_ALIKE 0.1
+#define WORK_ALIKE 0.01
+
+enum { STATE, WAKES, REGISTER, WORK, FREQUENCY, NB_QUESTIONS };
+
+static const char *const questions[NB_QUESTIONS] = { "idle state", "wake-ups", "SPEC_CTRL",
+	"instructions/packet", "frequency" };
+
+struct figures {
+	double wakes[NB_ARMS]; /* a second */
+	double share[NB_ARMS]; /* core cycles to TSC cycles */
+	double instructions; /* change, percent */
+	enum alike alike[NB_QUESTIONS];
+};
+
+static enum alike
+compare_figures_of(double a, double b, double bound)
+{
+	if (!isfinite(a) || !isfinite(b))
+		return UNKNOWN;
+	return fabs(a - b) <= bound * fmax(fabs(a), fabs(b)) ? ALIKE : NOT_ALIKE;
+}
+
+/* IBRS, bit 0, is set in all values of the one list and in none of the other. */
+static enum alike
+compare_registers(const char *keep, const char *clear)
+{
+	const char *const lists[NB_ARMS] = { [KEEP] = keep, [CLEAR] = clear };
+
+	for (int i = 0; i < NB_ARMS; i++) {
+		const char *at = lists[i];
+
+		if (*at == '\0')
+			return UNKNOWN;
+		for (; *at != '\0'; at += strcspn(at, ";"), at += *at == ';')
+			if ((strtoull(at, NULL, 16) & 1) != (i == KEEP))
+				return NOT_ALIKE;
+	}
+	return ALIKE;
+}
+
 static void
-print_verdict(FILE *out, const struct comparison *c, double margin)
+find_figures(struct figures *f, const struct held h[NB_ARMS])
+{
+	double instructions[NB_ARMS];
+
+	for (int i = 0; i < NB_ARMS; i++) {
+		f->wakes[i] = h[i].entries / h[i].seconds;
+		f->share[i] = h[i].core_share / h[i].windows;
+		instructions[i] = h[i].instructions / h[i].windows;
+	}
+	f->instructions = change(instructions[KEEP], instructions[CLEAR]);
+	f->alike[STATE] = h[KEEP].states[0] == '\0' || h[CLEAR].states[0] == '\0' ? UNKNOWN
+			: strcmp(h[KEEP].states, h[CLEAR].states) == 0		  ? ALIKE
+										  : NOT_ALIKE;
+	f->alike[WAKES] = compare_figures_of(f->wakes[KEEP], f->wakes[CLEAR], WAKES_ALIKE);
+	f->alike[REGISTER] = compare_registers(h[KEEP].registers, h[CLEAR].registers);
+	f->alike[WORK] = compare_figures_of(instructions[KEEP], instructions[CLEAR], WORK_ALIKE);
+	f->alike[FREQUENCY] = compare_figures_of(f->share[KEEP], f->share[CLEAR], WORK_ALIKE);
+}
+
+/* The questions that have this answer, as a list in a sentence; returns how many. */
+static int
+list_questions(char *text, size_t size, const struct figures *f, enum alike answer)
+{
+	int nb = 0;
+
+	text[0] = '\0';
+	for (int i = 0; i < NB_QUESTIONS; i++)
+		if (f->alike[i] == answer)
+			snprintf(text + strlen(text), size - strlen(text), "%s%s",
+					nb++ > 0 ? ", " : "", questions[i]);
+	return nb;
+}
+
+/* One sentence: whether the machine shows the effect, how sure that is, and what held the rest equal. */
+static void
+print_verdict(FILE *out, const struct comparison *c, double margin, const struct figures *f)
 {
 	static const char *const words[] = {
 		[VERDICT_IMPROVEMENT] = "This machine shows the effect",
@@ -116,45 +196,57 @@ print_verdict(FILE *out, const struct comparison *c, double margin)
 				"Whether this machine shows the effect cannot be told from this run",
 	};
 	struct effect e = comparison_effect(c);
+	char list[128];
 
-	if (c->emulated)
+	if (c->emulated) {
 		fprintf(out, "emulated: the figures say nothing about speed, here or elsewhere.\n");
-	else if (c->tainted_only)
+		return;
+	}
+	if (c->tainted_only) {
 		fprintf(out, "%s: all windows of a scenario are tainted.\n",
 				words[VERDICT_INCONCLUSIVE]);
+		return;
+	}
+	fprintf(out, "%s: %s %% at %.4g %% from %zu blocks, margin %g %%;\n",
+			words[comparison_verdict(c, margin)], effect_interval(&e).text,
+			100 * c->verdict_level, c->n_base, margin);
+	if (list_questions(list, sizeof(list), f, NOT_ALIKE) > 0) {
+		fprintf(out, "but something else than IBRS may be the cause, as these were not as they should be: %s.\n",
+				list);
+		return;
+	}
+	if (list_questions(list, sizeof(list), f, ALIKE) > 0)
+		fprintf(out, "what held the rest equal: %s", list);
 	else
-		fprintf(out, "%s: %s %% at 95 %% from %zu blocks, margin %g %%.\n",
-				words[comparison_verdict(c, margin)], effect_interval(&e).text,
-				c->n_base, margin);
+		fprintf(out, "nothing is known of what held the rest equal");
+	if (f->alike[WORK] == ALIKE && f->alike[FREQUENCY] == ALIKE)
+		fprintf(out, ", so neither work nor frequency explains it");
+	if (list_questions(list, sizeof(list), f, UNKNOWN) > 0)
+		fprintf(out, ";\nnot known: %s", list);
+	fprintf(out, ".\n");
 }
 
 static void
-print_held(FILE *out, const struct held h[NB_ARMS])
+print_held(FILE *out, const struct held h[NB_ARMS], const struct figures *f)
 {
-	double wakes[NB_ARMS], share[NB_ARMS];
-	bool same = strcmp(h[KEEP].states, h[CLEAR].states) == 0;
+	bool same = f->alike[STATE] == ALIKE;
 
-	for (int i = 0; i < NB_ARMS; i++) {
-		wakes[i] = h[i].entries / h[i].seconds;
-		share[i] = h[i].core_share / h[i].windows;
-	}
 	fprintf(out, "  idle state: %s%.40s%s%.40s\n",
-			h[KEEP].states[0] == '\0' ? "unknown"
-						  : (same ? "the same, " : "not the same, "),
-			h[KEEP].states, same ? "" : " and ", same ? "" : h[CLEAR].states);
-	if (isfinite(wakes[KEEP]) && isfinite(wakes[CLEAR]))
+			f->alike[STATE] == UNKNOWN ? "unknown"
+						   : (same ? "the same, " : "not the same, "),
+			h[KEEP].states, same || f->alike[STATE] == UNKNOWN ? "" : " and ",
+			same || f->alike[STATE] == UNKNOWN ? "" : h[CLEAR].states);
+	if (f->alike[WAKES] != UNKNOWN)
 		fprintf(out, "  wake-ups of the sibling: %.1f a second with ibrs-on, %.1f with ibrs-off\n",
-				wakes[KEEP], wakes[CLEAR]);
+				f->wakes[KEEP], f->wakes[CLEAR]);
 	else
 		fprintf(out, "  wake-ups of the sibling: unknown\n");
 	fprintf(out, "  SPEC_CTRL sampled in its idle loop: %.30s with ibrs-on, %.30s with ibrs-off\n",
 			h[KEEP].registers[0] == '\0' ? "nothing" : h[KEEP].registers,
 			h[CLEAR].registers[0] == '\0' ? "nothing" : h[CLEAR].registers);
-	if (isfinite(share[KEEP]) && isfinite(share[CLEAR]))
+	if (f->alike[WORK] != UNKNOWN)
 		fprintf(out, "  instructions/packet: %+.2f %%; core cycles to TSC cycles: %.3f and %.3f\n",
-				change(h[KEEP].instructions / h[KEEP].windows,
-						h[CLEAR].instructions / h[CLEAR].windows),
-				share[KEEP], share[CLEAR]);
+				f->instructions, f->share[KEEP], f->share[CLEAR]);
 	else
 		fprintf(out, "  work and frequency: not recorded (--record-perf-events, where there is a PMU)\n");
 }
@@ -176,6 +268,7 @@ reproduce_print(FILE *out, const struct result_window *windows, size_t n,
 {
 	const struct comparison *c = find(all);
 	struct held held[NB_ARMS];
+	struct figures f;
 
 	if (c == NULL)
 		return;
@@ -185,9 +278,10 @@ reproduce_print(FILE *out, const struct result_window *windows, size_t n,
 	if (forced != NULL)
 		fprintf(out, "forced: %.90s\n", csv_visible(strdupa(forced)));
 	print_table(out, c);
-	print_verdict(out, c, margin);
-	fprintf(out, "What else was alike, in the windows that count:\n");
-	print_held(out, held);
+	find_figures(&f, held);
+	print_verdict(out, c, margin, &f);
+	fprintf(out, "In the windows that count:\n");
+	print_held(out, held, &f);
 }
 
 json_t *

@@ -374,6 +374,7 @@ struct result {
 	int bursts;
 	int log;
 	struct made made;
+	off_t windows_end, bursts_end; /* of what result_cut() leaves */
 	struct err log_err; /* first failure of result_log(), told by result_close() */
 };
 
@@ -650,6 +651,18 @@ result_add_window(struct result *r, const struct result_window *w, struct err *e
 		rc = fail(r, windows_table.file, ENOMEM, err);
 	free(row);
 	return rc;
+}
+
+off_t
+result_mark(const struct result *r)
+{
+	return lseek(r->windows, 0, SEEK_END);
+}
+
+int
+result_rewind(struct result *r, off_t mark, struct err *err)
+{
+	return ftruncate(r->windows, mark) == 0 ? 0 : fail(r, windows_table.file, errno, err);
 }
 
 static void
@@ -1156,12 +1169,12 @@ result_read(struct result_set *set, const char *dir, struct err *err)
 /* ---- going on with a directory ---- */
 
 /*
- * Open a file of rows and cut off those of later visits. Returns its descriptor, -1 with err set, or -1
- * with err as it was where there is none and it is not needed.
+ * Open a file of rows and read those up to a visit, which end at *end. Returns its descriptor, -1 with err
+ * set, or -1 with err as it was where there is none and it is not needed.
  */
 static int
 continue_table(const struct result *r, const struct table *table, uint64_t visits, bool needed,
-		struct rows *rows, struct err *err)
+		struct rows *rows, off_t *end, struct err *err)
 {
 	int fd = openat(r->dirfd, table->file, O_RDWR | O_APPEND | O_CLOEXEC);
 	FILE *in = fd < 0 ? NULL : fdopen(dup(fd), "re");
@@ -1174,8 +1187,7 @@ continue_table(const struct result *r, const struct table *table, uint64_t visit
 		rc = fail(r, table->file, errno, err);
 	if (rc == 0)
 		rc = read_table(in, path, table, visits, rows, err);
-	if (rc == 0 && ftruncate(fd, rows->end) != 0)
-		rc = fail(r, table->file, errno, err);
+	*end = rows->end;
 	if (in != NULL)
 		fclose(in);
 	free(path);
@@ -1195,9 +1207,11 @@ result_continue(const char *dir, uint64_t visits, struct result_window **windows
 	if (r == NULL)
 		return NULL;
 	if (open_directory(r, &why) == 0)
-		r->windows = continue_table(r, &windows_table, visits, true, &rows, &why);
+		r->windows = continue_table(
+				r, &windows_table, visits, true, &rows, &r->windows_end, &why);
 	if (r->windows >= 0)
-		r->bursts = continue_table(r, &bursts_table, visits, false, &bursts, &why);
+		r->bursts = continue_table(
+				r, &bursts_table, visits, false, &bursts, &r->bursts_end, &why);
 	json_decref(rows.header);
 	json_decref(bursts.header);
 	free(bursts.rows);
@@ -1210,6 +1224,21 @@ result_continue(const char *dir, uint64_t visits, struct result_window **windows
 	*windows = NULL;
 	free_result(r);
 	return NULL;
+}
+
+int
+result_cut(struct result *r, struct err *err)
+{
+	static const char *const of_last_end[] = { "result.json", "environment.json" };
+
+	if (ftruncate(r->windows, r->windows_end) != 0)
+		return fail(r, windows_table.file, errno, err);
+	if (r->bursts >= 0 && ftruncate(r->bursts, r->bursts_end) != 0)
+		return fail(r, bursts_table.file, errno, err);
+	for (size_t i = 0; i < COUNT_OF(of_last_end); i++)
+		if (unlinkat(r->dirfd, of_last_end[i], 0) != 0 && errno != ENOENT)
+			return fail(r, of_last_end[i], errno, err);
+	return 0;
 }
 
 void

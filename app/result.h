@@ -107,11 +107,21 @@ int result_clear(const char *dir, struct err *err);
 
 /*
  * Go on with a directory: the rows of its first visits, *nb of them, are read into *windows, to be freed;
- * what follows them in windows.csv and bursts.csv is cut off. Returns NULL with err set (exit code 1) when
+ * result_cut() cuts off what follows them. Returns NULL with err set (exit code 1) when
  * it cannot be read or written, or another process writes it.
  */
 struct result *result_continue(const char *dir, uint64_t visits, struct result_window **windows,
 		size_t *nb, struct err *err);
+
+/*
+ * Cut off what result_continue() left unread, and remove result.json and environment.json of the run's
+ * last end. Returns 0, or -1 with err set.
+ */
+int result_cut(struct result *r, struct err *err);
+
+/* Where windows.csv ends, and cutting it there again: rows are taken back. Returns 0, or -1 with err set. */
+off_t result_mark(const struct result *r);
+int result_rewind(struct result *r, off_t mark, struct err *err);
 
 /*
  * Append one whole row and flush it. On failure (a full disk) what was written of the row is

@@ -12,23 +12,44 @@
 #include "resume.h"
 #include "sysroot.h"
 
-/* --resume itself, which may be shortened as far as no other option is meant. */
+/* What does not change a run. It may be shortened as far as no other option is meant. */
 static bool
-is_resume(const char *arg)
+changes_nothing(const char *arg)
 {
-	static const char option[] = "--resume", shortest[] = "--res";
+	static const struct {
+		const char *option, *shortest;
+	} those[] = { { "--resume", "--res" }, { "--dry-run", "--dr" } };
 
-	return strlen(arg) >= strlen(shortest) && strncmp(arg, option, strlen(arg)) == 0;
+	for (size_t i = 0; i < sizeof(those) / sizeof(those[0]); i++)
+		if (strlen(arg) >= strlen(those[i].shortest) &&
+				strncmp(arg, those[i].option, strlen(arg)) == 0)
+			return true;
+	return false;
+}
+
+/* The CPUs that are measured and controlled, which the command line need not name. */
+static json_t *
+cpus_json(const struct placement *p)
+{
+	json_t *cpus = json_array();
+
+	json_array_append_new(cpus, json_pack("{s:i}", "main", (int)p->main_cpu));
+	for (unsigned int i = 0; i < p->nb; i++)
+		json_array_append_new(cpus,
+				json_pack("{s:i, s:i, s:s}", "cpu", (int)p->at[i].cpu, "sibling",
+						p->at[i].sibling, "relation",
+						relation_word(p->at[i].relation)));
+	return cpus;
 }
 
 json_t *
-resume_machine(int argc, char *const argv[])
+resume_machine(int argc, char *const argv[], const struct placement *p)
 {
 	json_t *machine = json_object(), *command = json_array();
 	struct utsname u;
 
 	for (int i = 0; i < argc; i++)
-		if (!is_resume(argv[i]))
+		if (!changes_nothing(argv[i]))
 			json_array_append_new(command, result_text_json(argv[i]));
 	json_object_set_new(machine, "program", json_string(SIBFWD_VERSION));
 	json_object_set_new(machine, "dpdk", json_string(rte_version()));
@@ -40,6 +61,7 @@ resume_machine(int argc, char *const argv[])
 	json_object_set_new(machine, "microcode", environment_cpuinfo("microcode"));
 	json_object_set_new(
 			machine, "module_version", environment_file("/sys/module/sibidle/version"));
+	json_object_set_new(machine, "cpus", cpus_json(p));
 	/* The longest, so the last that an error names. */
 	json_object_set_new(machine, "command_line", command);
 	return machine;

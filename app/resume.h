@@ -20,9 +20,10 @@ struct resume {
 };
 
 /*
- * The boot, the machine's software and the command line but for --resume, all as text. A new reference.
+ * The boot, the machine's software, the CPUs, and the command line but for --resume and --dry-run. A new
+ * reference.
  */
-json_t *resume_machine(int argc, char *const argv[]);
+json_t *resume_machine(int argc, char *const argv[], const struct placement *p);
 
 /*
  * Read dir/resume.json into a zeroed r. Returns 1, 0 where the directory is missing or empty and a run has

@@ -31,4 +31,11 @@ schedule_block(unsigned int visits[SCHEDULE_VISITS_MAX], unsigned int nb_scenari
 		visits[i] = visits[other];
 		visits[other] = swap;
 	}
+	/* Whoever reads windows.csv alone takes the arm of the first window for the one to compare with. */
+	for (unsigned int i = 0; block == 1 && i < nb; i++)
+		if (visits[i] == 0) {
+			visits[i] = visits[0];
+			visits[0] = 0;
+			break;
+		}
 }

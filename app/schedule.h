@@ -5,7 +5,7 @@
 /*
  * In which order the scenarios of a block are visited: forward and then backward, and the next block the
  * other way round (A B B A, B A A B), so that a drift falls on all alike; or in random order, each as
- * often.
+ * often. A run begins with the first scenario in any case.
  */
 #include <stdint.h>
 

@@ -67,6 +67,8 @@ sum_add(struct sum *sum, const struct result_window *w)
 
 	if (sum->nb_rows++ == 0)
 		sum->first = w;
+	sum->nb_lcores += sum->nb_lcores == 0 || sum->last_lcore != w->lcore;
+	sum->last_lcore = w->lcore;
 	sum->warmup |= w->warmup == 1;
 	sum->tainted |= w->tainted == 1;
 	sum->emulated |= w->emulated == 1;
@@ -116,9 +118,35 @@ sort_rows(const struct result_window *windows, size_t n)
 	return rows;
 }
 
-struct sum *
-summary_windows(const struct result_window *windows, size_t n, size_t *nb)
+/*
+ * A process that is killed between the rows of two lcores leaves a window that lacks one: it is no slow one,
+ * and left out. Every window of a run has as many rows as its lcores are. Returns how many are left.
+ */
+static size_t
+leave_out_incomplete(struct sum *sums, size_t nb)
 {
+	size_t kept = 0, end;
+
+	for (size_t i = 0; i < nb; i = end) {
+		size_t lcores = 0;
+
+		for (end = i; end < nb &&
+				strcmp(sums[end].first->run_id, sums[i].first->run_id) == 0;
+				end++)
+			if (sums[end].nb_lcores > lcores)
+				lcores = sums[end].nb_lcores;
+		for (size_t k = i; k < end; k++)
+			if (sums[k].nb_lcores == lcores)
+				sums[kept++] = sums[k];
+	}
+	return kept;
+}
+
+/* As summary_windows(), which *incomplete were left out. */
+static struct sum *
+sum_windows(const struct result_window *windows, size_t n, size_t *nb, size_t *incomplete)
+{
+	size_t whole;
 	const struct result_window **rows = sort_rows(windows, n);
 	struct sum *sums = calloc(n + 1, sizeof(*sums));
 
@@ -133,7 +161,27 @@ summary_windows(const struct result_window *windows, size_t n, size_t *nb)
 		sums = NULL;
 	}
 	free(rows);
+	whole = leave_out_incomplete(sums, *nb);
+	*incomplete = *nb - whole;
+	*nb = whole;
 	return sums;
+}
+
+struct sum *
+summary_windows(const struct result_window *windows, size_t n, size_t *nb)
+{
+	size_t incomplete;
+
+	return sum_windows(windows, n, nb, &incomplete);
+}
+
+size_t
+summary_incomplete(const struct result_window *windows, size_t n)
+{
+	size_t nb, incomplete;
+
+	free(sum_windows(windows, n, &nb, &incomplete));
+	return incomplete;
 }
 
 struct summary_varied

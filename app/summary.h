@@ -13,6 +13,8 @@
 struct sum {
 	const struct result_window *first; /* of its rows, for what all have in common */
 	size_t nb_rows;
+	size_t nb_lcores; /* rows are added in their order */
+	uint64_t last_lcore;
 	bool warmup;
 	bool tainted;
 	bool emulated;
@@ -28,9 +30,13 @@ struct sum {
 
 /*
  * The windows in order of run, visit and window, as sums over their lcores, to be freed; *nb is their
- * number. NULL without memory.
+ * number. One that lacks the row of an lcore, of which other windows of the run have one, is left out. NULL
+ * without memory.
  */
 struct sum *summary_windows(const struct result_window *windows, size_t n, size_t *nb);
+
+/* How many windows summary_windows() leaves out, as they lack the row of an lcore. */
+size_t summary_incomplete(const struct result_window *windows, size_t n);
 
 /* What windows differ in besides their scenario, so that it is a part of an arm's name. */
 struct summary_varied {

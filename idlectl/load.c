@@ -32,6 +32,7 @@ struct load {
 	uint64_t next_ns; /* when to wake up next, 0: not yet known */
 	atomic_bool stop;
 	_Atomic uint64_t turns;
+	uint64_t seen, seen_ns; /* turns at the last look at its rate, and when that was; 0: none yet */
 };
 
 uint64_t
@@ -203,7 +204,8 @@ load_rate_off(uint64_t wakes, uint64_t hz, double seconds)
 
 /*
  * Long enough for a rate that is right to be told from one that is 5 % off, where there is time; two
- * periods at least, so that there is a wake-up to be seen.
+ * periods at least, so that there is a wake-up to be seen. The time since the last look counts where that was so
+ * long ago, which takes no time.
  */
 static int
 verify_rate(const struct control *c, const struct word *w, struct err *err)
@@ -212,15 +214,20 @@ verify_rate(const struct control *c, const struct word *w, struct err *err)
 	double seconds = fmax(fmin(fmax(60 * period, 0.02), VERIFY_S / 2), 2 * period);
 	uint64_t wakes = 0;
 
-	/* Twice, as the first wake-ups may be late. */
-	for (int tries = 0; tries < 2; tries++) {
-		uint64_t before = load_turns(c->load), start_ns = clock_ns();
+	/* Twice more, as the first wake-ups may be late. */
+	for (int tries = 0; tries < 3; tries++) {
+		uint64_t before = c->load->seen, start_ns = c->load->seen_ns;
 		struct timespec nap = { .tv_sec = (time_t)seconds,
 			.tv_nsec = (long)((seconds - floor(seconds)) * 1e9) };
 
-		nanosleep(&nap, NULL);
-		wakes = load_turns(c->load) - before;
-		took = 1e-9 * (double)(clock_ns() - start_ns);
+		if (tries > 0)
+			nanosleep(&nap, NULL);
+		c->load->seen = load_turns(c->load);
+		c->load->seen_ns = clock_ns();
+		took = 1e-9 * (double)(c->load->seen_ns - start_ns);
+		if (tries == 0 && (start_ns == 0 || took < seconds))
+			continue;
+		wakes = c->load->seen - before;
 		if (wakes > 0 && load_rate_off(wakes, w->number, took) <= RATE_OFF_MAX)
 			return 0;
 	}

@@ -115,6 +115,8 @@ echo 1 >$sys/cpu3/online
 finish
 ok "somebody puts an offline sibling on line: measured again" eval 'ended 0 "after a visit offline: CPU 3 is on line" &&
 	grep "block 1 is tainted and measured again" $dir/log.txt && gone'
+ok "all windows of that visit are tainted" eval 'awk -F , "NR > 1 && (\$8 == 1) != (\$12 ~ /state/) { print; bad = 1 }
+	END { exit bad }" $dir/windows.csv'
 
 # ---- the sibling is somebody else's ----
 

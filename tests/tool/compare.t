@@ -102,6 +102,39 @@ directory null 10 c1:1e6:2000:0.1 c1/null:1e6:2000:0.9
 ok "a null test has no verdict" eval 'exits 0 show null --format json &&
 	json ".comparisons[0] | [.null_test, .verdict]" "[true,null]" && exits 0 show null && has out "null test"'
 
+ok "nor a margin below it" eval 'refuses 2 "noise floor" show null --margin 0.5'
+ok "one that does not lie about 0 is as far off as it reaches" eval '
+	directory biased 10 c1:1e6:2000:0.1 c1/null:1.05e6:1905:0.1 && refuses 2 "below 5." show biased --margin 2'
+ok "one block has no interval, and is no floor" eval 'directory short0 1 c1:1e6:2000 c1/null:1e6:2000 &&
+	exits 0 compare short0 null --margin 100; is "$rc" 5 "exit code"'
+ok "what the run warned of, its margin and its causes of taint are shown" eval 'directory told 10 c1:1e6:2000:0.1 c6:0.97e6:2062:0.1:irqs &&
+	directory told2 10 c1:1e6:2000:0.1 c6:0.97e6:2062:0.1 &&
+	echo "{\"warnings\": [\"frost is <cold>\"], \"margin_percent\": 5}" | tee told/result.json >told2/result.json &&
+	exits 0 show told && has out "warning: frost is <cold>" "causes of taint" "irqs         20 of 20 windows" &&
+	exits 0 show told2 --format json && json "[.margin_percent, .comparisons[0].verdict, .warnings]" \
+		"[5,\"same\",[\"frost is <cold>\"]]" && exits 0 show told2 --margin 1 && has out regression'
+
+# ---- windows without a packet, and blocks that are not whole ----
+
+directory dead 10 as-is:1e6:2000:0.1 busy:0:0
+ok "a scenario that forwards nothing is a regression" eval 'exits 0 show dead --format json &&
+	json ".comparisons[0] | [.verdict, .dead_base, .dead_other, .n_base, .tainted_only]" "[\"regression\",0,10,0,false]" &&
+	exits 0 show dead && has out "busy: blocks without a packet" && hasnt out "tainted only"'
+directory dying 10 busy:0:0 as-is:1e6:2000:0.1
+ok "one that the others are compared with makes no verdict" eval 'exits 0 show dying && has out inconclusive "10 of the first"'
+# edit FROM NAME PROGRAM: the windows.csv of another directory, through an awk program.
+edit() { mkdir "$2" && awk -F , -v OFS=, "$3" "$1/windows.csv" >"$2/windows.csv"; }
+directory lively 10 as-is:1e6:2000 busy:1e6:2000
+ok "its time counts: every other window without a packet is half the rate" eval '
+	edit lively half "NR > 1 && \$5 == \"busy\" && \$7 == 2 - (\$6 % 2 == 0) { \$24 = \$25 = \$31 = 0; \$32 = \"\" } 1" && exits 0 show half --format json &&
+	json ".comparisons[0] | [(.change_percent | round), .n_base, .dead_other, .verdict]" "[-50,10,0,\"regression\"]"'
+ok "a block that was ended in its midst is left out" eval '
+	directory drift 3 a:1e6:2000 b:1e6:2000 && edit drift cut "NR == 1 || \$8 <= 10 { if (NR > 1) \$31 = \$24 = \$25 = \$24 * (1 + \$8 / 100); print }" &&
+	exits 0 show cut --format json && json ".comparisons[0] | .n_base" 2'
+ok "a window that lacks an lcore is none" eval '
+	directory whole 5 a:1e6:2000 && edit whole lcores "{ print } NR > 1 { \$17 = 2; print }" && sed "\$d" lcores/windows.csv >half.csv &&
+	exits 0 show half.csv --format json && json ".estimates.scenarios[0] | [.windows, .all.pps]" "[9,2000000]" && has err "1 windows lack"'
+
 # ---- between runs ----
 
 directory base 10 as-is:1e6:2000:0.2
@@ -153,6 +186,26 @@ ok "what differs in the environment is told" eval '
 	echo "{\"before\": {\"microcode\": \"0x2\", \"load_average\": \"2\", \"l\": [1, 3], \"new\": 1}}" \
 		>same/environment.json && exits 0 compare base same &&
 	has out "microcode: \"0x1\" -> \"0x2\"" "l[1]: 2 -> 3" "new: none -> 1" && hasnt out load_average'
+
+ok "and what differs in the settings" eval '
+	edit base other "NR > 1 { \$13 = \"io\"; \$14 = \"null\"; \$15 = 4; \$16 = 1500 } 1" && exits 0 compare base other &&
+	has out "mode: \"macswap\" -> \"io\"" "source: \"dev\" -> \"null\"" "burst: \"32\" -> \"4\"" "pkt_len: \"64\" -> \"1500\"" &&
+	exits 0 compare base other --format markdown && has out "* mode: \"macswap\" -> \"io\""'
+directory one 10 a:1e6:2000:0.1
+ok "a scenario that NEW lacks is no success: 5" eval 'exits 5 compare two one && has out "b: not in NEW" &&
+	exits 5 compare two one --format json && json "[.comparisons[] | [.other, .lacks, .verdict]]" \
+		"[[\"a\",null,\"same\"],[\"b\",\"new\",\"inconclusive\"]]"'
+ok "one that BASE lacks has nothing to be judged by" eval 'exits 0 compare one two --junit j.xml && has out "only in NEW" &&
+	has j.xml "skipped=\"1\"" "errors=\"0\""'
+ok "of several runs a side, one that not all have is compared" eval 'exits 0 compare one,two same,two --format json; is "$rc" 5 "exit code" &&
+	json "[.comparisons[].other]" "[\"a\",\"b\",\"as-is\"]"'
+ok "a scenario that forwards nothing any more is a regression" eval 'directory alive 10 as-is:1e6:2000:0.1 busy:1e6:2000:0.1 &&
+	exits 3 compare alive dead && has out "busy: blocks without a packet"'
+ok "the same run twice on one side" refuses 1 "the same run, base" compare base,base worse
+ok "bursts of which one run has several are told apart in the other" eval '
+	edit base bursts "{ print } NR > 1 { \$15 = 4; \$8 += 100; print }" && edit base burst4 "NR > 1 { \$15 = 4 } 1" &&
+	exits 5 compare bursts burst4 --format json && json "[.comparisons[] | [.other, .lacks]]" \
+		"[[\"as-is burst 32\",\"new\"],[\"as-is burst 4\",null]]"'
 
 # ---- formats ----
 

@@ -52,6 +52,14 @@ print([r[\"warmup\"] for r in csv.DictReader(open(sys.argv[1], newline=\"\"))])"
 ok "a null test: one scenario under two names" eval 'with --null-test --blocks=2 && worked &&
 	is "$(order)" "as-is as-is/null as-is/null as-is as-is/null as-is as-is as-is/null " order &&
 	json ".comparisons[0].null_test" true && has "$tmp/out" "null test"'
+ok "a null test beside other scenarios is one more arm" eval 'with --null-test --scenario=as-is,busy && worked &&
+	is "$(order)" "as-is busy as-is/null as-is/null busy as-is " order &&
+	json "[.comparisons[] | [.other, .null_test]]" "[[\"busy\",false],[\"as-is/null\",true]]"'
+ok "whatever the order, a run begins with the scenario that others are compared with" eval '
+	for seed in 1 2 3 4 5 6; do
+		with --scenario=as-is,busy,pause --order=random:$seed && worked &&
+			json "[.comparisons[].base] | unique" "[\"as-is\"]" && [[ $(order) = "as-is "* ]] || break
+	done'
 ok "a tainted block is measured again, but not for ever" eval '
 	with --scenario=as-is,busy --blocks=2 --taint-irqs=0; worked &&
 	json "[.blocks, .windows_asked, .windows_done, .blocks_again]" "[2,8,16,2]" &&
@@ -145,6 +153,13 @@ ok "a search that is interrupted" eval 'start --source=null "${noisy[@]}" --cali
 # ---- verdicts ----
 
 ok "with --margin the exit code is the verdict" eval 'with --scenario=as-is,busy --blocks=3 --margin=100 && verdict'
+ok "--dry-run judges nothing" eval 'forward --source=null --scenario=as-is,busy --margin=2 --dry-run; worked'
+ok "a null test within the margin: 0" eval 'with --null-test --blocks=4 --margin=100; worked && json .verdict "\"same\""'
+ok "a null test that shows more noise than the margin: 5" eval 'with --null-test --blocks=2 --margin=0
+	is "$rc" 5 "exit code" && json .verdict "\"inconclusive\""'
+ok "nor is a verdict made by a margin below the noise" eval 'with --null-test --scenario=as-is,busy --blocks=2 --margin=0
+	is "$rc" 5 "exit code"'
+ok "more windows than there are numbers for" eval 'with --blocks=100000 --windows=1000000; failed_with 2 "--blocks=100000"'
 ok "one block makes no verdict: 5" eval 'with --scenario=as-is,busy --margin=2; is "$rc" 5 "exit code" && verdict'
 ok "tainted windows alone make none" eval 'with --scenario=as-is,busy --blocks=2 --margin=100 --taint-irqs=0
 	is "$rc" 5 "exit code" && json .verdict "\"inconclusive\"" && has "$tmp/out" "tainted only"'
@@ -155,7 +170,6 @@ ok "a scenario twice" eval 'with --scenario=busy,busy; failed_with 2 "busy is th
 ok "a scenario that is none, among others" eval 'with --scenario=as-is,often:5; failed_with 2 often'
 ok "nothing between two commas" eval 'with --scenario=as-is,,busy; failed_with 2 scenario'
 ok "too many" eval 'with --scenario=$(seq -s, -f "wake:%g" 1 17); failed_with 2 "more than 16"'
-ok "a null test of two" eval 'with --null-test --scenario=as-is,busy; failed_with 2 "--null-test"'
 ok "a margin for one scenario" eval 'with --margin=2; failed_with 2 "--margin"'
 ok "an order that is none" eval 'with --order=abab; failed_with 2 "--order=abab"'
 ok "a seed that is none" eval 'with --order=random:x; failed_with 2 "random"'
@@ -171,7 +185,8 @@ ok "--reproduce where no effect is expected: 4, the reason, and nothing written"
 	(short=(); with --reproduce; failed_with 4 "$("$idlectl" doctor | tail -n 1 | cut -c 1-40)" "--force" &&
 		[ ! -e "$results" ]); }'
 ok "--reproduce of other scenarios" eval 'with --reproduce --scenario=as-is,busy; failed_with 2 "--reproduce"'
-ok "--reproduce as a null test" eval 'with --reproduce --null-test; failed_with 2 "--reproduce"'
+ok "--reproduce with a null test beside: one more arm" eval 'forward --source=null --reproduce --null-test --dry-run
+	[ $rc -eq 4 ] || { has "$tmp/out" "c1+keep/null" "10 blocks of 6 visits"; }'
 
 # ---- ended before its time ----
 

@@ -66,8 +66,16 @@ ok "the forwarding thread is moved: an error that names the CPU" eval '
 	until_true rows 2 && move "$worker" && finish && failed_with 1 "not bound to CPU 1 any more" && usable'
 rm -rf "$results"
 ok "a load is moved: the block is measured again" eval '
-	start "${options[@]}" --duration=0.2 --out="$results"
+	start "${options[@]}" --duration=0.2 --windows=5 --out="$results" --taint-state=50
 	until_true rows 1 && until_true move dpdk-sibfwd && finish && worked && usable &&
 	has "$tmp/err" "let the thread off CPU 0" && has "$results/log.txt" "block 1 is tainted and measured again"'
+# The load of the first visit was moved, so all its windows are said not to have been as asked, and no others.
+tainted() { awk -F , 'NR > 1 { print ($8 == 1) == ($12 ~ /state/ && $11 == 1) }' "$1" | sort -u; }
+ok "and no window of its visit is clean" eval 'is "$(tainted "$results/windows.csv")" 1 "the rows"'
+rm -rf "$results"
+ok "nor are they on stdout" eval '
+	start "${options[@]}" --duration=0.2 --windows=5 --format=csv --out="$results" --taint-state=50
+	until_true rows 1 && until_true move dpdk-sibfwd && finish && worked && cmp "$tmp/out" "$results/windows.csv" &&
+	is "$(tainted "$tmp/out")" 1 "the rows"'
 
 end_tests

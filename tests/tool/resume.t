@@ -73,6 +73,12 @@ more=(--format=csv)
 ok "the rows on stdout are all of them" eval 'killed have_rows 30; with --resume "${more[@]}"; worked &&
 	cmp "$tmp/out" "$results/windows.csv"'
 
+more=()
+ok "nothing of an earlier end is left beside a run that goes on" eval '
+	rm -rf "$results"; start "${options[@]}" --out="$results"; until_true have_rows 20 && kill -INT "$pid" && finish
+	[ -e "$results/result.json" ] && start "${options[@]}" --out="$results" --resume && until_true have_rows 40 &&
+	kill -KILL "$pid" && finish; [ ! -e "$results/result.json" ] && "$report" check "$results"'
+
 # ---- what is refused, and changes nothing ----
 
 more=()
@@ -84,7 +90,7 @@ unchanged() { diff -r "$tmp/kept" "$results"; }
 edited() { rm -rf "$results" && cp -r "$tmp/kept" "$results" && jq "$1" "$tmp/kept/resume.json" >"$results/resume.json"; }
 ok "without --resume it is left alone" eval 'with; failed_with 1 "unfinished run" --resume && unchanged'
 ok "other options, which are named" eval 'with --resume --margin=1; failed_with 1 "command_line was [], is [\"--margin=1\"]" && unchanged'
-for what in boot_id microcode module_version program dpdk kernel kernel_command_line; do
+for what in boot_id microcode module_version program dpdk kernel kernel_command_line cpus; do
 	ok "another $what" eval 'edited ".machine.$what = \"another one\""
 		with --resume; failed_with 1 "$what was another one"'
 done
@@ -95,14 +101,19 @@ for filter in 'del(.visits)' '.blocks = -1' '.visits = 1e3' '.windows = "x"' '.r
 	ok "resume.json that is none: $filter" eval 'edited "$filter"; with --resume; failed_with 1 resume.json'
 done
 ok "no JSON" eval 'edited . && echo "{" >"$results/resume.json"; with --resume; failed_with 1 resume.json'
-ok "rows that are missing" eval 'edited . && sed -i "3,5d" "$results/windows.csv"; with --resume; failed_with 1 windows.csv'
-ok "rows of another run" eval 'edited ".run_id = \"r\""; with --resume; failed_with 1 windows.csv'
+# still NAME: that file is as it was before it was refused.
+still() { cmp "$tmp/before" "$results/$1"; }
+ok "rows that are missing" eval 'edited . && sed -i "3,5d" "$results/windows.csv" && cp "$results/windows.csv" "$tmp/before"
+	with --resume; failed_with 1 windows.csv && still windows.csv'
+ok "rows of another run" eval 'edited ".run_id = \"r\"" && cp "$results/windows.csv" "$tmp/before"
+	with --resume; failed_with 1 windows.csv && still windows.csv'
+ok "bursts that are none" eval 'edited . && sed -i "2s/.*/x/" "$results/bursts.csv" && cp "$results/windows.csv" "$tmp/before"
+	with --resume; failed_with 1 bursts.csv && still windows.csv'
 ok "no windows.csv" eval 'edited . && rm "$results/windows.csv"; with --resume; failed_with 1 windows.csv'
 ok "a directory of something else" eval 'rm -rf "$results" && mkdir "$results" && touch "$results/x"
 	with --resume; failed_with 1 "no unfinished run" && [ -e "$results/x" ]'
 ok "without --out" eval 'forward "${options[@]}" --resume; failed_with 2 --resume --out'
-ok "--dry-run says how much is left" eval 'rm -rf "$results" && cp -r "$tmp/kept" "$results"
-	with --resume --dry-run; failed_with 1 command_line; edited ".machine.command_line += [\"--dry-run\"]"
-	with --dry-run --resume; has "$tmp/out" "were measured"'
+ok "--dry-run says how much is left" eval 'edited . && with --resume --dry-run && worked && has "$tmp/out" "were measured" &&
+	unchanged'
 
 end_tests
