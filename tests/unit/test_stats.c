@@ -278,8 +278,8 @@ t_interval_covers_the_mean(void **state)
 
 /*
  * Pairs of samples, of 1 to 40 values, equal values among them, and what scipy says of them: interval and
- * degrees of freedom of Welch's test, sign test and slope of the second sample; and the studentised
- * bootstrap of the second by numpy, whose resamples are others than ours.
+ * degrees of freedom of Welch's test; sign test, slope, median, and t intervals at 95 % and, as for two
+ * comparisons, at 97.5 % of the second sample; and the studentised bootstrap of the second by numpy, whose resamples are others than ours.
  */
 static const char comparisons[] =
 		"/usr/bin/python3 -c '"
@@ -311,7 +311,12 @@ static const char comparisons[] =
 		"        t = (draws.mean(1) - b.mean()) / draws.std(1, ddof=1) * nb ** 0.5\n"
 		"        se = b.std(ddof=1) / nb ** 0.5\n"
 		"        low, high = b.mean() - se * np.quantile(t, [0.975, 0.025])\n"
-		"    print(na, nb, *map(repr, map(float, [half, df, sign, slope, low, high, *a, *b])))\n"
+		"    t95, t975 = np.inf, np.inf\n"
+		"    if nb > 1:\n"
+		"        t95, t975 = (stats.sem(b) * stats.t.ppf((1 + p) / 2, nb - 1) for p in (0.95, 0.975))\n"
+		"    if nb > 2 and np.ptp(b) > 0:\n"
+		"        assert abs(stats.t.interval(0.95, nb - 1, b.mean(), stats.sem(b))[1] - b.mean() - t95) <= 1e-9 * scale\n"
+		"    print(na, nb, *map(repr, map(float, [half, df, sign, slope, low, high, t95, t975, np.median(b), *a, *b])))\n"
 		"' 2>/dev/null";
 
 static bool
@@ -343,12 +348,12 @@ comparisons_are_those_of_scipy(void **state)
 	(void)state;
 	assert_non_null(in);
 	while (fscanf(in, "%d %d", &na, &nb) == 2) {
-		/* half, df, sign, slope, low, high */
-		double wanted[6], a[SAMPLE_MAX], b[SAMPLE_MAX], x[SAMPLE_MAX], df;
+		/* half, df, sign, slope, low, high, t95, t975, median */
+		double wanted[9], a[SAMPLE_MAX], b[SAMPLE_MAX], x[SAMPLE_MAX], df;
 		struct stats_interval welch;
 		struct stats_range range;
 
-		assert_true(read_doubles(in, wanted, 6) && read_doubles(in, a, (size_t)na) &&
+		assert_true(read_doubles(in, wanted, 9) && read_doubles(in, a, (size_t)na) &&
 				read_doubles(in, b, (size_t)nb));
 		for (int i = 0; i < nb; i++)
 			x[i] = 0.5 * i;
@@ -360,6 +365,12 @@ comparisons_are_those_of_scipy(void **state)
 		/* Of equal values rounding leaves scipy a slope. */
 		if (fabs(wanted[3]) > 1e-12 * fabs(b[0]) || isnan(wanted[3]))
 			assert_same(stats_slope(x, b, (size_t)nb), wanted[3], 1e-9);
+		/* Nor a deviation. */
+		if (!(wanted[6] <= 1e-12 * fabs(b[0]))) {
+			assert_same(stats_t_interval(b, (size_t)nb, 0.95).half, wanted[6], 1e-7);
+			assert_same(stats_t_interval(b, (size_t)nb, 0.975).half, wanted[7], 1e-7);
+		}
+		assert_same(stats_median(b, (size_t)nb), wanted[8], 1e-12);
 		if (!isnan(wanted[4])) {
 			range = stats_bootstrap_t(b, (size_t)nb, 0.95, 10000, n);
 			/* Two sets of resamples differ by a few percent of the width. */
