@@ -150,6 +150,23 @@ done
 ok "a search that is interrupted" eval 'start --source=null "${noisy[@]}" --calibrate=210 --duration=5
 	sleep 3; kill -INT $pid; finish; failed_with 1 interrupted'
 
+# ---- the measured core ----
+
+# spared: of the run's threads, and of the process that restores, only the forwarding one may run on CPU 1.
+spared() {
+	local task comm cpus
+	for task in /proc/"$pid"/task/* $(pgrep -P "$pid" | sed 's,.*,/proc/&/task/*,'); do
+		read -r comm 2>/dev/null <"$task/comm" && cpus=$(sed -n 's/^Cpus_allowed_list:\t//p' "$task/status") || continue
+		echo "$([[ $comm = *worker* ]] && echo worker || echo other) $cpus"
+	done | sort -u
+}
+ok "between windows nothing of ours runs on the measured core that does not run during them" eval '
+	start "${options[@]}" --scenario=as-is,busy --blocks=200 --out="$results"
+	until_true [ -s "$results/windows.csv" ]
+	for i in {1..40}; do spared; sleep 0.02; done | sort -u >"$tmp/spared"; kill "$pid"; finish
+	is "$(cat "$tmp/spared")" "other 0
+worker 1" "CPUs of the threads"'
+
 # ---- verdicts ----
 
 ok "with --margin the exit code is the verdict" eval 'with --scenario=as-is,busy --blocks=3 --margin=100 && verdict'
