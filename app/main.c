@@ -479,7 +479,10 @@ show_progress(struct run *r, const struct result_window *w)
 	fflush(stderr);
 }
 
-/* Print the rows as far as number nb, where that is asked for. Standard output that went away ends a run that writes nothing else. */
+/*
+ * Print the rows as far as number nb, where that is asked for. Standard output that went away ends a run that
+ * writes nothing else.
+ */
 static int
 print_rows(struct run *r, size_t nb, struct err *err)
 {
