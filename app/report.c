@@ -64,6 +64,12 @@ show_json(const struct result_set *set, const struct comparisons *clean,
 	return 0;
 }
 
+static uint64_t
+integer_of(const json_t *json)
+{
+	return json_is_integer(json) ? (uint64_t)json_integer_value(json) : RESULT_UNKNOWN;
+}
+
 /* The name of an arm of the estimates. */
 static void
 arm_name(char *name, size_t size, const json_t *arm)
@@ -72,7 +78,7 @@ arm_name(char *name, size_t size, const json_t *arm)
 	const json_t *lookups = json_object_get(arm, "noisy_lookups");
 
 	summary_arm(name, size, json_string_value(json_object_get(arm, "scenario")),
-			(uint64_t)json_integer_value(burst), (uint64_t)json_integer_value(lookups),
+			integer_of(burst), integer_of(lookups),
 			(struct summary_varied){ burst != NULL, lookups != NULL });
 }
 
@@ -90,13 +96,13 @@ print_causes(const struct result_set *set, struct err *err)
 		return no_memory(err);
 	json_array_foreach (json_object_get(estimates, "scenarios"), i, arm)
 		json_object_foreach (json_object_get(arm, "causes"), cause, count) {
-			char name[COMPARE_ARM_MAX];
+			char name[COMPARE_ARM_MAX], text[RESULT_TEXT_MAX];
 
 			arm_name(name, sizeof(name), arm);
+			snprintf(text, sizeof(text), "%s", cause);
 			printf("%s%-28s %-12s %jd of %jd windows\n",
 					any ? "" : "\ncauses of taint\n", csv_visible(name),
-					csv_visible(strdupa(cause)),
-					(intmax_t)json_integer_value(count),
+					csv_visible(text), (intmax_t)json_integer_value(count),
 					(intmax_t)json_integer_value(
 							json_object_get(arm, "windows")));
 			any = true;
@@ -112,10 +118,14 @@ print_warnings(const struct result_set *set)
 	const json_t *text;
 	size_t i;
 
-	json_array_foreach (json_object_get(set->result, "warnings"), i, text)
+	json_array_foreach (json_object_get(set->result, "warnings"), i, text) {
+		char *line = sys_format(
+				"warning: %s", json_is_string(text) ? json_string_value(text) : "");
+
 		if (json_is_string(text))
-			printf("%swarning: %s\n", i == 0 ? "\n" : "",
-					csv_visible(strdupa(json_string_value(text))));
+			printf("%s%s\n", i == 0 ? "\n" : "", csv_visible(line));
+		free(line);
+	}
 }
 
 static int
@@ -152,10 +162,11 @@ show(const struct result_set *set, const struct request *request, struct err *er
 {
 	struct comparisons clean = { 0 }, with_tainted = { 0 };
 	const json_t *own = json_object_get(set->result, "margin_percent");
-	double margin = !request->margin_given && json_is_number(own) ? json_number_value(own)
-								      : request->margin;
+	double margin = json_number_value(own);
 	int rc = compare_arms(&clean, set->windows, set->nb_windows, false);
 
+	if (request->margin_given || !json_is_number(own) || !(margin >= 0 && margin <= 100))
+		margin = request->margin;
 	if (rc == 0)
 		rc = compare_arms(&with_tainted, set->windows, set->nb_windows, true);
 	if (rc != 0)
@@ -818,12 +829,13 @@ print_markdown(const struct comparisons *all, double margin)
 	for (size_t i = 0; i < all->nb; i++) {
 		const struct comparison *c = &all->at[i];
 		struct effect e = effect_of(&c->d);
+		char name[COMPARE_ARM_MAX];
 
-		printf("| %s | %zu, %zu | %s | %s | %s | %s | %s |\n",
-				csv_visible(strdupa(c->other)), c->n_base, c->n_other,
-				figure(c->pps_base, "%.6g").text, figure(c->pps_other, "%.6g").text,
-				figure(e.change, "%+.2f").text, effect_interval(&e).text,
-				comparison_word(c, margin));
+		memcpy(name, c->other, sizeof(name));
+		printf("| %s | %zu, %zu | %s | %s | %s | %s | %s |\n", csv_visible(name), c->n_base,
+				c->n_other, figure(c->pps_base, "%.6g").text,
+				figure(c->pps_other, "%.6g").text, figure(e.change, "%+.2f").text,
+				effect_interval(&e).text, comparison_word(c, margin));
 	}
 	putchar('\n');
 	comparisons_print_margin(stdout, all, margin);

@@ -269,14 +269,16 @@ reproduce_print(FILE *out, const struct result_window *windows, size_t n,
 	const struct comparison *c = find(all);
 	struct held held[NB_ARMS];
 	struct figures f;
+	char line[TABLE_WIDTH - 1];
 
 	if (c == NULL)
 		return;
 	for (int i = 0; i < NB_ARMS; i++)
 		look(&held[i], windows, n, published[i].scenario, c->with_tainted);
 	fputc('\n', out);
+	snprintf(line, sizeof(line), "forced: %s", forced != NULL ? forced : "");
 	if (forced != NULL)
-		fprintf(out, "forced: %.90s\n", csv_visible(strdupa(forced)));
+		fprintf(out, "%s\n", csv_visible(line));
 	print_table(out, c);
 	find_figures(&f, held);
 	print_verdict(out, c, margin, &f);

@@ -149,6 +149,12 @@ ok "what the run warned of, its margin and its causes of taint are shown" eval '
 	exits 0 show told2 --format json && json "[.margin_percent, .comparisons[0].verdict, .warnings]" \
 		"[5,\"same\",[\"frost is <cold>\"]]" && exits 0 show told2 --margin 1 && has out regression'
 
+ok "texts of any length are read, and shown" eval 'directory long 10 c1+keep:7.8e6:282.26 c1+clear:10.4e6:209.86 &&
+	/usr/bin/python3 -c "
+import json
+json.dump({\"forced\": \"f\" * 20000000, \"warnings\": [\"w\" * 20000000, 5, None], \"margin_percent\": -1e300}, open(\"long/result.json\", \"w\"))" &&
+	exits 0 show long && has out "forced: fff" "warning: www" "margin of 2 %" && ! grep -q "^forced.\{100\}" out'
+
 # ---- windows without a packet, and blocks that are not whole ----
 
 directory dead 10 as-is:1e6:2000:0.1 busy:0:0
