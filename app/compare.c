@@ -830,7 +830,7 @@ print_comparison(FILE *out, const struct comparison *c, double margin)
 		snprintf(n, sizeof(n), "%zu", c->n_base);
 	else
 		snprintf(n, sizeof(n), "%zu, %zu", c->n_base, c->n_other);
-	if (isfinite(c->sign_p))
+	if (isfinite(c->sign_p) && c->n_base > 0)
 		snprintf(p, sizeof(p), "%.4f", c->sign_p);
 	print_name(out, c);
 	fprintf(out, " %7s %9s %20s %9s %7s  %s\n", n, signed_figure(change, e.change),
@@ -856,7 +856,7 @@ print_remarks(FILE *out, const struct comparison *c)
 		fprintf(out, "%.40s: not in NEW\n", c->other);
 	if (c->emulated)
 		fprintf(out, "%.40s: emulated: no verdict\n", c->other);
-	if ((c->n_base < 2 || c->n_other < 2) && c->lacks == SIDE_NONE)
+	if ((c->n_base == 1 || c->n_other == 1) && c->lacks == SIDE_NONE)
 		fprintf(out, "%.40s: one unit has no interval: more blocks, or more runs, are needed\n",
 				c->other);
 	if (comparison_drifts(c))
@@ -904,6 +904,60 @@ differ_with_tainted(const struct comparisons *clean, const struct result_window 
 	return any_clean && any_tainted;
 }
 
+static uint64_t
+integer_of(const json_t *json)
+{
+	return json_is_integer(json) ? (uint64_t)json_integer_value(json) : RESULT_UNKNOWN;
+}
+
+/* The name of an arm of the estimates. */
+static void
+arm_name(char *name, size_t size, const json_t *arm)
+{
+	const json_t *burst = json_object_get(arm, "burst");
+	const json_t *lookups = json_object_get(arm, "noisy_lookups");
+
+	summary_arm(name, size, json_string_value(json_object_get(arm, "scenario")),
+			integer_of(burst), integer_of(lookups),
+			(struct summary_varied){ burst != NULL, lookups != NULL });
+}
+
+/*
+ * The causes of taint of each arm, and of how many of its windows; nothing where there is none.
+ * Returns 0, or -1 without memory.
+ */
+static int
+print_causes(FILE *out, const struct result_window *windows, size_t n)
+{
+	json_t *estimates = result_estimates_json(windows, n);
+	const json_t *arm, *count;
+	const char *cause;
+	bool any = false;
+	size_t i;
+
+	if (estimates == NULL)
+		return -1;
+	json_array_foreach (json_object_get(estimates, "scenarios"), i, arm)
+		json_object_foreach (json_object_get(arm, "causes"), cause, count) {
+			char name[COMPARE_ARM_MAX], text[RESULT_TEXT_MAX];
+
+			/* A standing condition, explained above. */
+			if (strcmp(cause, "controller") == 0)
+				continue;
+
+			arm_name(name, sizeof(name), arm);
+			snprintf(text, sizeof(text), "%s", cause);
+			fprintf(out, "%s%-28s %-12s %jd of %jd windows\n",
+					any ? "" : "\ncauses of taint\n", csv_visible(name),
+					csv_visible(text), (intmax_t)json_integer_value(count),
+					(intmax_t)json_integer_value(
+							json_object_get(arm, "windows")));
+			any = true;
+		}
+	json_decref(estimates);
+	return 0;
+}
+
 int
 compare_print(FILE *out, const struct result_window *windows, size_t n,
 		const struct comparisons *clean, const struct comparisons *with_tainted,
@@ -919,5 +973,7 @@ compare_print(FILE *out, const struct result_window *windows, size_t n,
 			comparisons_print(out, with_tainted, margin);
 		}
 	}
+	if (print_causes(out, windows, n) != 0)
+		return -1;
 	return ferror(out) ? -1 : 0;
 }

@@ -150,7 +150,7 @@ json_t *comparisons_json(const struct comparisons *all, double margin);
 
 /*
  * All there is to say of windows: result_print_table(), then their comparisons by compare_arms(), without
- * tainted windows and, where there are some, with them. Returns -1 on a write error or without memory.
+ * tainted windows and, where there are some, with them, and the causes of taint. Returns -1 on a write error or without memory.
  */
 int compare_print(FILE *out, const struct result_window *windows, size_t n,
 		const struct comparisons *clean, const struct comparisons *with_tainted,

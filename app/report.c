@@ -64,53 +64,6 @@ show_json(const struct result_set *set, const struct comparisons *clean,
 	return 0;
 }
 
-static uint64_t
-integer_of(const json_t *json)
-{
-	return json_is_integer(json) ? (uint64_t)json_integer_value(json) : RESULT_UNKNOWN;
-}
-
-/* The name of an arm of the estimates. */
-static void
-arm_name(char *name, size_t size, const json_t *arm)
-{
-	const json_t *burst = json_object_get(arm, "burst");
-	const json_t *lookups = json_object_get(arm, "noisy_lookups");
-
-	summary_arm(name, size, json_string_value(json_object_get(arm, "scenario")),
-			integer_of(burst), integer_of(lookups),
-			(struct summary_varied){ burst != NULL, lookups != NULL });
-}
-
-/* The causes of taint of each arm, and of how many of its windows; nothing where there is none. */
-static int
-print_causes(const struct result_set *set, struct err *err)
-{
-	json_t *estimates = result_estimates_json(set->windows, set->nb_windows);
-	const json_t *arm, *count;
-	const char *cause;
-	bool any = false;
-	size_t i;
-
-	if (estimates == NULL)
-		return no_memory(err);
-	json_array_foreach (json_object_get(estimates, "scenarios"), i, arm)
-		json_object_foreach (json_object_get(arm, "causes"), cause, count) {
-			char name[COMPARE_ARM_MAX], text[RESULT_TEXT_MAX];
-
-			arm_name(name, sizeof(name), arm);
-			snprintf(text, sizeof(text), "%s", cause);
-			printf("%s%-28s %-12s %jd of %jd windows\n",
-					any ? "" : "\ncauses of taint\n", csv_visible(name),
-					csv_visible(text), (intmax_t)json_integer_value(count),
-					(intmax_t)json_integer_value(
-							json_object_get(arm, "windows")));
-			any = true;
-		}
-	json_decref(estimates);
-	return 0;
-}
-
 /* What the run itself warned of. */
 static void
 print_warnings(const struct result_set *set)
@@ -138,8 +91,6 @@ show_table(const struct result_set *set, const struct comparisons *clean,
 					0 &&
 			!ferror(stdout))
 		return no_memory(err);
-	if (print_causes(set, err) != 0)
-		return -1;
 	reproduce_print(stdout, set->windows, set->nb_windows, clean, margin,
 			json_string_value(forced));
 	print_warnings(set);
