@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The option parser alone; whole-program tests go through every option. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,6 +106,25 @@ test_wrong_is_named(void **state)
 	}
 }
 
+/* The load of the published experiment is above what is forwarded: what the port loses is no taint there. */
+static void
+lost_frames_are_no_taint_of_reproduce(void **state)
+{
+	static const struct {
+		const char *line;
+		double bound;
+	} cases[] = { { "", 0 }, { "--reproduce", INFINITY }, { "--reproduce --taint-missed=5", 5 },
+		{ "--taint-missed=0 --reproduce", 0 } };
+	struct options o;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(parse(&o, cases[i].line, &err), 0);
+		assert_true(o.taint_bound[TAINT_MISSED] == cases[i].bound);
+	}
+}
+
 int
 main(void)
 {
@@ -112,6 +132,7 @@ main(void)
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_wrong_is_named),
+		cmocka_unit_test(lost_frames_are_no_taint_of_reproduce),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
