@@ -221,10 +221,8 @@ find_cut_blocks(struct units *u)
 static void
 add_varied(struct summary_varied *varied, const struct result_window *windows, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		varied->burst |= windows[i].burst != windows[0].burst;
-		varied->lookups |= windows[i].noisy_lookups != windows[0].noisy_lookups;
-	}
+	for (size_t i = 0; i < n; i++)
+		summary_vary(varied, &windows[i], &windows[0]);
 }
 
 /* Returns 0, or -1 without memory; to be freed in both cases. */

@@ -72,11 +72,12 @@ print_warnings(const struct result_set *set)
 	size_t i;
 
 	json_array_foreach (json_object_get(set->result, "warnings"), i, text) {
-		char *line = sys_format(
-				"warning: %s", json_is_string(text) ? json_string_value(text) : "");
+		char *line;
 
-		if (json_is_string(text))
-			printf("%s%s\n", i == 0 ? "\n" : "", csv_visible(line));
+		if (!json_is_string(text))
+			continue;
+		line = sys_format("warning: %s", json_string_value(text));
+		printf("%s%s\n", i == 0 ? "\n" : "", csv_visible(line));
 		free(line);
 	}
 }

@@ -184,15 +184,21 @@ summary_incomplete(const struct result_window *windows, size_t n)
 	return incomplete;
 }
 
+void
+summary_vary(struct summary_varied *varied, const struct result_window *a,
+		const struct result_window *b)
+{
+	varied->burst |= a->burst != b->burst;
+	varied->lookups |= a->noisy_lookups != b->noisy_lookups;
+}
+
 struct summary_varied
 summary_varied(const struct sum *sums, size_t nb)
 {
-	struct summary_varied varied = { false, false };
+	struct summary_varied varied = { 0 };
 
-	for (size_t i = 1; i < nb; i++) {
-		varied.burst |= sums[i].first->burst != sums[0].first->burst;
-		varied.lookups |= sums[i].first->noisy_lookups != sums[0].first->noisy_lookups;
-	}
+	for (size_t i = 0; i < nb; i++)
+		summary_vary(&varied, sums[i].first, sums[0].first);
 	return varied;
 }
 

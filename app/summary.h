@@ -43,6 +43,10 @@ struct summary_varied {
 	bool burst, lookups;
 };
 
+/* Add what two windows differ in. */
+void summary_vary(struct summary_varied *varied, const struct result_window *a,
+		const struct result_window *b);
+
 struct summary_varied summary_varied(const struct sum *sums, size_t nb);
 
 /* The name of an arm: its scenario, and what else varies. */
