@@ -21,4 +21,11 @@
 #define sibidle_irq_disable() raw_local_irq_disable()
 #endif
 
+/* The kernel's callback for the end of an interrupt: without arguments from 6.6 on. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+#define sibidle_apic_eoi() apic->eoi_write(APIC_EOI, APIC_EOI_ACK)
+#else
+#define sibidle_apic_eoi() apic->eoi()
+#endif
+
 #endif

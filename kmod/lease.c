@@ -22,6 +22,7 @@
 #include <asm/tsc.h>
 
 #include "hook.h"
+#include "probe.h"
 
 /* An open file. */
 struct lease {
@@ -276,10 +277,9 @@ static const struct {
 	unsigned int request;
 	long (*call)(struct file *file, void __user *arg);
 } requests[] = {
-	{ SIBIDLE_IOC_INFO, ioctl_info },
-	{ SIBIDLE_IOC_SET, ioctl_set },
-	{ SIBIDLE_IOC_STATS, ioctl_stats },
-	{ SIBIDLE_IOC_REGISTER, ioctl_register },
+	{ SIBIDLE_IOC_INFO, ioctl_info },	    { SIBIDLE_IOC_SET, ioctl_set },
+	{ SIBIDLE_IOC_STATS, ioctl_stats },	    { SIBIDLE_IOC_REGISTER, ioctl_register },
+	{ SIBIDLE_IOC_PROBE, sibidle_probe_ioctl },
 };
 
 static long sibidle_ioctl(struct file *file, unsigned int request, unsigned long arg)
@@ -344,6 +344,7 @@ static const char *const refusal_names[SIBIDLE_REFUSALS] = {
 	[SIBIDLE_OTHER_DRIVER] = "no: the idle driver is not intel_idle",
 	[SIBIDLE_NO_DRIVER] = "no: there is no idle driver",
 	[SIBIDLE_NO_MWAIT] = "no: no idle state sleeps by MWAIT",
+	/* The rest is about probes, never about modes. */
 };
 
 static const char *const mode_names[SIBIDLE_MODES] = {

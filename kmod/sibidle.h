@@ -45,6 +45,11 @@ enum sibidle_refusal {
 	SIBIDLE_OTHER_DRIVER, /* the idle driver is not intel_idle */
 	SIBIDLE_NO_DRIVER, /* there is no idle driver at all */
 	SIBIDLE_NO_MWAIT, /* the CPU, or the driver on it, does not sleep by MWAIT */
+	SIBIDLE_TSC_UNSTABLE, /* the kernel does not trust the TSC */
+	SIBIDLE_NO_X2APIC, /* the APIC is not in x2APIC mode */
+	SIBIDLE_NO_SPEC_CTRL, /* the CPU has no IA32_SPEC_CTRL */
+	SIBIDLE_NO_TSC_AUX, /* the CPU has no IA32_TSC_AUX */
+	SIBIDLE_NO_TSC_DEADLINE, /* the APIC timer has no TSC-deadline mode */
 	SIBIDLE_REFUSALS
 };
 
@@ -162,10 +167,104 @@ struct sibidle_register {
 	__u64 shadow; /* out: what the kernel keeps for it, x86_spec_ctrl_current */
 };
 
+/* ---- probes: what a privileged operation costs ---- */
+
+enum sibidle_probe_kind {
+	SIBIDLE_PROBE_IPI,
+	SIBIDLE_PROBE_FENCE,
+	SIBIDLE_PROBE_MSR,
+	SIBIDLE_PROBE_EOI,
+	SIBIDLE_PROBE_WAKE,
+	SIBIDLE_PROBES
+};
+
+/* What is timed, for each probe. NOTHING is the loop around it: the overhead. */
+enum sibidle_ipi_op {
+	SIBIDLE_IPI_NOTHING,
+	SIBIDLE_IPI_CALL, /* a function called on another CPU (to) */
+	SIBIDLE_IPI_SELF, /* an irq_work of this CPU; to is from */
+	SIBIDLE_IPI_BROADCAST, /* a function called on all other CPUs that are on line; to is from */
+	SIBIDLE_IPI_OPS
+};
+
+enum sibidle_fence_op {
+	SIBIDLE_FENCE_NOTHING, /* the stores and the fence only */
+	SIBIDLE_FENCE_TSC_AUX, /* WRMSR of IA32_TSC_AUX, its own value */
+	SIBIDLE_FENCE_ICR, /* WRMSR of the x2APIC ICR: an interrupt for this CPU */
+	SIBIDLE_FENCE_OPS
+};
+
+enum sibidle_msr_op {
+	SIBIDLE_MSR_NOTHING,
+	SIBIDLE_MSR_SPEC_CTRL, /* written with its own value, as are the next two */
+	SIBIDLE_MSR_TSC_AUX,
+	SIBIDLE_MSR_TSC_DEADLINE,
+	SIBIDLE_MSR_SELF_IPI, /* the x2APIC's register for an interrupt to oneself */
+	SIBIDLE_MSR_OPS
+};
+
+enum sibidle_eoi_op {
+	SIBIDLE_EOI_NOTHING,
+	SIBIDLE_EOI_DIRECT, /* WRMSR of the x2APIC EOI while no interrupt is in service */
+	SIBIDLE_EOI_CALLBACK, /* the same through the kernel's callback */
+	SIBIDLE_EOI_OPS
+};
+
+enum sibidle_wake_op {
+	SIBIDLE_WAKE_TIMER, /* a timer wakes the caller, which has slept for number ns */
+	SIBIDLE_WAKE_OPS
+};
+
+#define SIBIDLE_PROBE_LOOPS_MAX	 1000000U
+#define SIBIDLE_PROBE_STORES_MAX 64U
+#define SIBIDLE_WAKE_MIN_NS	 10000U
+#define SIBIDLE_WAKE_MAX_NS	 10000000U
+#define SIBIDLE_START_MAX_S	 10U
+
+/* Flags of sibidle_probe. */
+#define SIBIDLE_PROBE_WAIT   0x1 /* ipi: the call returns when the function has run */
+#define SIBIDLE_PROBE_FENCED 0x2 /* fence: MFENCE and LFENCE before the operation */
+
+/* One loop, in TSC ticks; of the wake probe, in ns of CLOCK_MONOTONIC. 0: there is no such moment. */
+struct sibidle_sample {
+	__u64 begin; /* just before the operation; wake: when the timer was to expire */
+	__u64 end; /* just after it; wake: when the caller ran again */
+	__u64 handled; /* in the function or timer that it caused, by the TSC of the CPU it ran on */
+	__u64 seen; /* ipi: when the sender saw that it had run */
+};
+
+/*
+ * Time an operation in so many loops, in the context of the caller, who has to be bound to a CPU.
+ * Interrupts are off for 100 us at a time at most, and a signal ends it between two loops. Needs a
+ * descriptor open for writing, else EBADF.
+ *
+ * EOPNOTSUPP: refusal says why. EINTR: a signal came. ENODEV: the caller is not on CPU from (any
+ * more), or CPU to is off line. EBUSY: an interrupt is in service, so that an EOI would end it. In all
+ * cases that began done, the counts and that many samples are there.
+ */
+struct sibidle_probe {
+	__u32 size;
+	__u32 probe; /* enum sibidle_probe_kind */
+	__u32 op; /* of its own enum */
+	__u32 flags;
+	__u32 from; /* the CPU that the caller is bound to */
+	__u32 to; /* ipi: the CPU that is called; else the same as from */
+	__u32 number; /* fence: stores before the operation; wake: ns to sleep; else 0 */
+	__u32 loops; /* 1 to SIBIDLE_PROBE_LOOPS_MAX */
+	__u64 start; /* TSC at which to begin, at most SIBIDLE_START_MAX_S ahead; 0: at once */
+	__u64 samples; /* address of loops times struct sibidle_sample; 0: none are wanted */
+	__u64 sent; /* out: interrupts that the operations asked for */
+	__u64 handled; /* out: functions that ran for them */
+	__u64 interrupts; /* out: interrupts of that kind that the kernel counted where they went */
+	__u32 done; /* out: loops */
+	__u32 refusal; /* out: enum sibidle_refusal */
+};
+
 #define SIBIDLE_IOC_MAGIC    0xbc
 #define SIBIDLE_IOC_INFO     _IOWR(SIBIDLE_IOC_MAGIC, 0, struct sibidle_info)
 #define SIBIDLE_IOC_SET	     _IOWR(SIBIDLE_IOC_MAGIC, 1, struct sibidle_set)
 #define SIBIDLE_IOC_STATS    _IOWR(SIBIDLE_IOC_MAGIC, 2, struct sibidle_stats)
 #define SIBIDLE_IOC_REGISTER _IOWR(SIBIDLE_IOC_MAGIC, 3, struct sibidle_register)
+#define SIBIDLE_IOC_PROBE    _IOWR(SIBIDLE_IOC_MAGIC, 4, struct sibidle_probe)
 
 #endif
