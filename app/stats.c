@@ -64,6 +64,33 @@ stats_median(const double *x, size_t n)
 	return median;
 }
 
+struct stats_range
+stats_median_interval(const double *x, size_t n, double level)
+{
+	struct stats_range r = { NAN, NAN };
+	double *sorted, below = 0, term = pow(0.5, (double)n); /* chance of exactly k heads */
+	size_t k = 0;
+
+	/* Above, it would take logarithms: the smallest double is 2^-1074. Nobody repeats so often. */
+	if (n > 1000)
+		return r;
+	while (k < n / 2 && 2 * (below + term) <= 1 - level) {
+		below += term;
+		term *= (double)(n - k) / (double)(k + 1);
+		k++;
+	}
+	if (k == 0)
+		return r;
+	sorted = malloc(n * sizeof(*sorted));
+	if (sorted == NULL)
+		return r;
+	memcpy(sorted, x, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), compare_doubles);
+	r = (struct stats_range){ sorted[k - 1], sorted[n - k] };
+	free(sorted);
+	return r;
+}
+
 /* Numerator number i >= 1 of the continued fraction below. */
 static double
 beta_numerator(unsigned int i, double a, double b, double x)

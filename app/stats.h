@@ -69,6 +69,14 @@ struct stats_range {
 struct stats_range stats_bootstrap_t(
 		const double *x, size_t n, double level, unsigned int resamples, uint64_t seed);
 
+/*
+ * Two-sided interval of the median at the given level (0 < level < 1), whatever the distribution: the k-th
+ * smallest and the k-th largest of n values, with the largest k for which twice the chance of fewer than k
+ * heads in n tosses of a coin is at most 1 - level (Conover, Practical Nonparametric Statistics, 1999,
+ * section 3.2). NAN where n is too small for the level (below 6 at 0.95), above 1000, or without memory.
+ */
+struct stats_range stats_median_interval(const double *x, size_t n, double level);
+
 /* Least-squares slope of y over x; NAN where x does not vary. */
 double stats_slope(const double *x, const double *y, size_t n);
 

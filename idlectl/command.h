@@ -12,9 +12,11 @@
 #include <jansson.h>
 
 #include "err.h"
+#include "probe.h"
 #include "topology.h"
 
 struct options {
+	const char *command;
 	const char *topology; /* --topology: hwloc's XML file, or NULL */
 	bool json;
 	bool ktap;
@@ -25,6 +27,8 @@ struct options {
 	const char *svg; /* topology: file to draw to */
 	double interval; /* seconds, 0: not given */
 	double ttl; /* seconds, 0: not given */
+	struct probe_options probe; /* topology and cpu stay above */
+	bool csv;
 	char *const *argv; /* what follows --, NULL-terminated; NULL: nothing */
 };
 
@@ -40,6 +44,7 @@ int command_run(const struct options *o, struct err *err);
 int command_set(const struct options *o, struct err *err);
 int command_restore(const struct options *o, struct err *err);
 int command_status(const struct options *o, struct err *err);
+int command_probe(const struct options *o, struct err *err);
 
 /*
  * The CPU that a command works on: o->cpu, or fallback where none was given (-1: one is needed).

@@ -30,6 +30,11 @@ static const char *const refusal_texts[SIBIDLE_REFUSALS] = {
 	[SIBIDLE_OTHER_DRIVER] = "the idle driver is not intel_idle",
 	[SIBIDLE_NO_DRIVER] = "there is no idle driver",
 	[SIBIDLE_NO_MWAIT] = "no idle state sleeps by MWAIT",
+	[SIBIDLE_TSC_UNSTABLE] = "the kernel does not trust the TSC",
+	[SIBIDLE_NO_X2APIC] = "the APIC is not in x2APIC mode",
+	[SIBIDLE_NO_SPEC_CTRL] = "the CPU has no IA32_SPEC_CTRL",
+	[SIBIDLE_NO_TSC_AUX] = "the CPU has no IA32_TSC_AUX",
+	[SIBIDLE_NO_TSC_DEADLINE] = "the APIC timer has no TSC-deadline mode",
 };
 
 const char *

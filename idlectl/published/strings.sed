@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Lines as C strings.
+s/.*/"&\\n"/
