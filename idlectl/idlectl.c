@@ -158,7 +158,7 @@ static const struct option_row option_rows[] = {
 			COUNT(probe.repeats, 1, PROBE_REPEATS_MAX) },
 	{ "warmup", "N", TAKES_PROBE, "repeats before these, which do not count (1)", set_count,
 			COUNT(probe.warmup, 0, PROBE_REPEATS_MAX) },
-	{ "loops", "N", TAKES_LOOPS, "operations a repeat (1000)", set_count,
+	{ "loops", "N", TAKES_LOOPS, "operations a repeat (1000; wake 200)", set_count,
 			COUNT(probe.loops, 1, PROBE_LOOPS_MAX) },
 	{ "from", "CPU", TAKES_IPI, "the CPU that sends", set_cpu, AT(probe.from) },
 	{ "to", "CPU", TAKES_IPI, "the CPU that is interrupted", set_cpu, AT(probe.to) },

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -19,15 +20,19 @@
 
 #define MEM_SIZE (64UL << 20) /* beyond any second-level cache */
 #define LINE 64
+#define CACHES_MAX 16 /* index directories of a CPU that are looked at */
 #define RATE_OFF_MAX 5.0 /* percent that a rate may be off when it is verified */
 
-/* A thread that keeps a CPU busy, or wakes it, until it is told to end. It dies with its process. */
+/* A thread that keeps a CPU busy, wakes it, or does something to it so often a second, until it is told to end. It dies with its process. */
 struct load {
 	pthread_t thread;
 	enum load_kind kind;
 	uint64_t hz;
 	unsigned char *memory;
 	unsigned long at; /* in it */
+	unsigned int cpu, target; /* of the thread, and the one that the load is for */
+	struct sibidle module; /* fd -1: not used */
+	int counter; /* file that is read, -1: none */
 	int end; /* event that cuts a sleep short */
 	uint64_t next_ns; /* when to wake up next, 0: not yet known */
 	atomic_bool stop;
@@ -44,15 +49,16 @@ clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-static void
+static bool
 busy(struct load *l)
 {
 	for (unsigned int i = 0; i < 1000; i++)
 		atomic_signal_fence(memory_order_seq_cst);
 	(void)l;
+	return true;
 }
 
-static void
+static bool
 pause_turn(struct load *l)
 {
 	(void)l;
@@ -62,28 +68,31 @@ pause_turn(struct load *l)
 #else
 		atomic_signal_fence(memory_order_seq_cst);
 #endif
+	return true;
 }
 
-static void
+static bool
 mem(struct load *l)
 {
 	/* volatile: really in memory */
 	for (unsigned int i = 0; i < 1000; i++, l->at = (l->at + LINE) % MEM_SIZE)
 		((volatile unsigned char *)l->memory)[l->at]++;
+	return true;
 }
 
-static void
+static bool
 syscall_turn(struct load *l)
 {
 	(void)l;
 	syscall(SYS_getppid);
+	return true;
 }
 
 /*
  * Deadlines are a period apart, however long a turn takes. One that is missed by a whole period is
  * left out, not made up for: the rate then falls short, which is found out.
  */
-static void
+static bool
 wake(struct load *l)
 {
 	uint64_t now = clock_ns(), period = 1000000000 / l->hz, left;
@@ -97,14 +106,53 @@ wake(struct load *l)
 	nap.tv_sec = (time_t)(left / 1000000000);
 	nap.tv_nsec = (long)(left % 1000000000);
 	ppoll(&end, 1, &nap, NULL);
+	return true;
 }
 
-static void (*const turns[])(struct load *l) = {
+/* One operation of the module's probes. */
+static bool
+request(struct load *l, uint32_t probe, uint32_t op, uint32_t flags)
+{
+	struct sibidle_probe req = { .size = sizeof(req),
+		.probe = probe,
+		.op = op,
+		.flags = flags,
+		.from = l->cpu,
+		.to = l->target,
+		.loops = 1 };
+
+	return wake(l) && ioctl(l->module.fd, SIBIDLE_IOC_PROBE, &req) == 0;
+}
+
+static bool
+ipi(struct load *l)
+{
+	return request(l, SIBIDLE_PROBE_IPI, SIBIDLE_IPI_CALL, SIBIDLE_PROBE_WAIT);
+}
+
+static bool
+wrmsr(struct load *l)
+{
+	return request(l, SIBIDLE_PROBE_MSR, SIBIDLE_MSR_TSC_AUX, 0);
+}
+
+static bool
+mbm(struct load *l)
+{
+	char text[32];
+
+	return wake(l) && pread(l->counter, text, sizeof(text), 0) > 0;
+}
+
+static bool (*const turns[])(struct load *l) = {
 	[LOAD_BUSY] = busy,
 	[LOAD_PAUSE] = pause_turn,
 	[LOAD_MEM] = mem,
 	[LOAD_SYSCALL] = syscall_turn,
 	[LOAD_WAKE] = wake,
+	[LOAD_IPI] = ipi,
+	[LOAD_WRMSR] = wrmsr,
+	[LOAD_MBM] = mbm,
 };
 
 static void *
@@ -114,15 +162,15 @@ run(void *arg)
 
 	prctl(PR_SET_TIMERSLACK, 1UL); /* the default of 50 us would be added to every sleep */
 	while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) {
-		turns[l->kind](l);
-		atomic_fetch_add_explicit(&l->turns, 1, memory_order_relaxed);
+		/* What fails is not counted, and is found out by the rate. */
+		if (turns[l->kind](l))
+			atomic_fetch_add_explicit(&l->turns, 1, memory_order_relaxed);
 	}
 	return NULL;
 }
 
-/* The new thread is on the CPU before it runs: it never disturbs another one. */
-static int
-start(struct load *l, unsigned int cpu)
+int
+thread_on(pthread_t *thread, unsigned int cpu, void *(*run)(void *), void *arg)
 {
 	size_t size = CPU_ALLOC_SIZE(CPU_SETSIZE * 8);
 	cpu_set_t *set = CPU_ALLOC(CPU_SETSIZE * 8);
@@ -136,7 +184,7 @@ start(struct load *l, unsigned int cpu)
 	pthread_attr_init(&attr);
 	rc = pthread_attr_setaffinity_np(&attr, size, set);
 	if (rc == 0)
-		rc = pthread_create(&l->thread, &attr, run, l);
+		rc = pthread_create(thread, &attr, run, arg);
 	pthread_attr_destroy(&attr);
 	CPU_FREE(set);
 	return rc;
@@ -147,16 +195,93 @@ discard(struct load *l)
 {
 	if (l->end >= 0)
 		close(l->end);
+	if (l->counter >= 0)
+		close(l->counter);
+	sibidle_close(&l->module);
 	free(l->memory);
 	free(l);
+}
+
+/* The bandwidth counter of the CPU's third-level cache, of what belongs to no other group; -1: there is none. */
+static int
+open_counter(unsigned int cpu)
+{
+	uint64_t domain;
+	char *level;
+	bool found = false;
+
+	for (unsigned int i = 0; !found && i < CACHES_MAX; i++) {
+		level = sys_read(SYS_CPU "/cpu%u/cache/index%u/level", cpu, i);
+		found = level != NULL && strcmp(level, "3") == 0 &&
+				sys_read_u64(&domain, SYS_CPU "/cpu%u/cache/index%u/id", cpu, i);
+		free(level);
+	}
+	return found ? sys_open("/sys/fs/resctrl/mon_data/mon_L3_%02" PRIu64 "/mbm_total_bytes",
+				       domain)
+		     : -1;
 }
 
 int
 load_check(unsigned int cpu, const struct word_row *row, struct err *err)
 {
-	(void)cpu;
-	(void)row;
-	return sys_live() ? 0 : err_set(err, EXIT_SKIPPED, "a recorded tree runs nothing");
+	struct sibidle m;
+	int counter;
+
+	if (!sys_live())
+		return err_set(err, EXIT_SKIPPED, "a recorded tree runs nothing");
+	if (row->value == LOAD_IPI || row->value == LOAD_WRMSR) {
+		if (sibidle_open(&m, false, err) != 0)
+			return -1;
+		sibidle_close(&m);
+	}
+	if (row->value == LOAD_MBM) {
+		counter = open_counter(cpu);
+		if (counter < 0)
+			return err_set(err, EXIT_SKIPPED,
+					"there is no mbm_total_bytes of CPU %u below /sys/fs/resctrl (mounted?)",
+					cpu);
+		close(counter);
+	}
+	return 0;
+}
+
+/* A CPU of this thread's but the target; -1: it has none. */
+static int
+elsewhere(unsigned int target)
+{
+	size_t size = CPU_ALLOC_SIZE(CPU_SETSIZE * 8);
+	cpu_set_t *set = CPU_ALLOC(CPU_SETSIZE * 8);
+	int cpu = -1;
+
+	if (set == NULL)
+		abort();
+	if (sched_getaffinity(0, size, set) == 0)
+		for (int i = 0; i < CPU_SETSIZE * 8 && cpu < 0; i++)
+			if (i != (int)target && CPU_ISSET_S(i, size, set))
+				cpu = i;
+	CPU_FREE(set);
+	return cpu;
+}
+
+/* What the kind of load needs besides its thread. */
+static int
+prepare(struct load *l, const struct word *w, struct err *err)
+{
+	int cpu = l->kind == LOAD_IPI ? elsewhere(l->target) : (int)l->target;
+
+	if (cpu < 0)
+		return err_set(err, EXIT_SKIPPED, "%s: needs a CPU besides %u that may send",
+				w->name, l->target);
+	l->cpu = (unsigned int)cpu;
+	if (l->end < 0)
+		return err_set(err, EXIT_FAILED, "%s: %s", w->name, strerror(errno));
+	if (l->kind == LOAD_MEM && (l->memory = calloc(1, MEM_SIZE)) == NULL)
+		return err_set(err, EXIT_FAILED, "%s: out of memory", w->name);
+	if (l->kind == LOAD_MBM && (l->counter = open_counter(l->target)) < 0)
+		return err_set(err, EXIT_FAILED, "%s: the counter is gone", w->name);
+	if (l->kind == LOAD_IPI || l->kind == LOAD_WRMSR)
+		return sibidle_open(&l->module, true, err);
+	return 0;
 }
 
 int
@@ -170,22 +295,22 @@ load_apply(struct control *c, const struct word *w, struct err *err)
 		return err_set(err, EXIT_FAILED, "out of memory");
 	l->kind = (enum load_kind)w->row->value;
 	l->hz = w->number;
+	l->target = c->cpu;
+	l->counter = l->module.fd = -1;
 	l->end = eventfd(0, EFD_CLOEXEC);
-	if (l->kind == LOAD_MEM)
-		l->memory = calloc(1, MEM_SIZE);
-	if (l->end < 0)
-		rc = errno;
-	else if (l->kind == LOAD_MEM && l->memory == NULL)
-		rc = ENOMEM;
-	else
-		rc = start(l, c->cpu);
+	rc = prepare(l, w, err);
 	if (rc == 0) {
-		c->load = l;
-		return 0;
+		rc = thread_on(&l->thread, l->cpu, run, l);
+		if (rc != 0)
+			err_set(err, EXIT_FAILED, "%s: a thread on CPU %u: %s", w->name, l->cpu,
+					strerror(rc));
 	}
-	discard(l);
-	return err_set(err, EXIT_FAILED, "%s: a thread on CPU %u: %s", w->name, c->cpu,
-			strerror(rc));
+	if (rc != 0) {
+		discard(l);
+		return -1;
+	}
+	c->load = l;
+	return 0;
 }
 
 uint64_t
@@ -231,8 +356,8 @@ verify_rate(const struct control *c, const struct word *w, struct err *err)
 		if (wakes > 0 && load_rate_off(wakes, w->number, took) <= RATE_OFF_MAX)
 			return 0;
 	}
-	return err_set(err, EXIT_FAILED, "%s: CPU %u was woken %.0f times a second, not %" PRIu64,
-			w->name, c->cpu, (double)wakes / took, w->number);
+	return err_set(err, EXIT_FAILED, "%s: it came to %.0f a second on CPU %u, not %" PRIu64,
+			w->name, (double)wakes / took, c->cpu, w->number);
 }
 
 /* Where the CPU goes off line the kernel moves the thread, and does not move it back. */
@@ -257,10 +382,10 @@ load_verify(struct control *c, const struct word *w, struct err *err)
 	const struct timespec nap = { .tv_nsec = 2000000 };
 	uint64_t before = load_turns(c->load);
 
-	if (!stays(c->load, c->cpu))
+	if (!stays(c->load, c->load->cpu))
 		return err_set(err, EXIT_FAILED, "%s: somebody let the thread off CPU %u", w->name,
-				c->cpu);
-	if (w->row->value == LOAD_WAKE)
+				c->load->cpu);
+	if (w->row->unit != NULL)
 		return verify_rate(c, w, err);
 	for (int i = 0; i < (int)(VERIFY_S / 2e-3); i++) {
 		nanosleep(&nap, NULL);
@@ -287,5 +412,5 @@ load_never_idles(const struct scenario *s)
 {
 	const struct word *w = scenario_word(s, WORD_LOAD);
 
-	return w != NULL && w->row->value != LOAD_WAKE;
+	return w != NULL && w->row->unit == NULL;
 }

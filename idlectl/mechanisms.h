@@ -5,6 +5,8 @@
 /*
  * What the rows of the scenario table call, a mechanism a file. All return 0, or -1 with err set.
  */
+#include <pthread.h>
+
 #include "control.h"
 
 /* cpuidle.c: all idle states but one disabled. Verified by the counts of the states that are used. */
@@ -39,8 +41,20 @@ int sibidle_verify(struct control *c, const struct word *w, struct err *err);
 /* Close the device; says so where the module has ended the lease before. */
 void sibidle_let_go(struct control *c);
 
-/* load.c: a thread on the CPU. */
-enum load_kind { LOAD_BUSY, LOAD_PAUSE, LOAD_MEM, LOAD_SYSCALL, LOAD_WAKE };
+/*
+ * load.c: a thread on the CPU, or, for LOAD_IPI, on another one that this process may use. Those with a
+ * number do it so often a second and sleep between.
+ */
+enum load_kind {
+	LOAD_BUSY,
+	LOAD_PAUSE,
+	LOAD_MEM,
+	LOAD_SYSCALL,
+	LOAD_WAKE,
+	LOAD_IPI,
+	LOAD_WRMSR,
+	LOAD_MBM,
+};
 int load_check(unsigned int cpu, const struct word_row *row, struct err *err);
 int load_apply(struct control *c, const struct word *w, struct err *err);
 int load_verify(struct control *c, const struct word *w, struct err *err);
@@ -52,6 +66,12 @@ double load_rate_off(uint64_t wakes, uint64_t hz, double seconds);
 
 /* Whether a scenario keeps the CPU from idling at all. */
 bool load_never_idles(const struct scenario *s);
+
+/*
+ * A thread that is on the CPU before it runs, so that it never disturbs another one. Returns 0, or an error
+ * number.
+ */
+int thread_on(pthread_t *thread, unsigned int cpu, void *(*run)(void *), void *arg);
 
 /* CLOCK_MONOTONIC, in ns. */
 uint64_t clock_ns(void);

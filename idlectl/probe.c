@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 
 #include "probe.h"
 #include "stats.h"
@@ -146,10 +147,10 @@ figure(double value)
 {
 	struct figure_text t = { "" };
 
-	if (isfinite(value) && (fabs(value) >= 1000 || value == 0))
+	if (isfinite(value) && fabs(value) >= 1e6)
 		snprintf(t.text, sizeof(t.text), "%.0f", value);
 	else if (isfinite(value))
-		snprintf(t.text, sizeof(t.text), "%.4g", value);
+		snprintf(t.text, sizeof(t.text), "%.*g", fabs(value) >= 1000 ? 6 : 4, value);
 	return t;
 }
 
@@ -179,7 +180,9 @@ print_csv(const struct probe_report *r, const char *comparable)
 
 		printf("%s,", r->probe);
 		print_csv_text(row->name);
-		printf(",%s,%s,", row->metric, row->unit);
+		printf(",");
+		print_csv_text(row->metric);
+		printf(",%s,", row->unit);
 		if (row->n > 0)
 			printf("%zu", row->n);
 		for (size_t k = 0; k < sizeof(figures) / sizeof(figures[0]); k++)
@@ -193,7 +196,7 @@ print_csv(const struct probe_report *r, const char *comparable)
 		print_csv_text(published ? r->system->machine : "");
 		printf(",");
 		print_csv_text(published ? comparable : "");
-		printf(",%d\n", sys_live() && sys_emulated() ? 1 : 0);
+		printf(",%d\n", row->n > 0 && sys_live() && sys_emulated() ? 1 : 0);
 	}
 }
 
@@ -249,6 +252,7 @@ enum {
 	COLUMN_INTERVAL,
 	COLUMN_UNIT,
 	COLUMN_PUBLISHED,
+	COLUMN_AS,
 	NB_COLUMNS
 };
 
@@ -271,6 +275,7 @@ cells_of(const struct probe_row *row)
 				figure(row->low).text, figure(row->high).text);
 	snprintf(c.text[COLUMN_UNIT], sizeof(c.text[0]), "%s", row->unit);
 	snprintf(c.text[COLUMN_PUBLISHED], sizeof(c.text[0]), "%s", figure(row->published).text);
+	snprintf(c.text[COLUMN_AS], sizeof(c.text[0]), "%s", row->published_as);
 	return c;
 }
 
@@ -281,7 +286,8 @@ print_cells(const struct cells *c, const size_t width[NB_COLUMNS])
 	size_t at = 0;
 
 	for (int i = 0; i < NB_COLUMNS; i++) {
-		bool text = i == COLUMN_CASE || i == COLUMN_METRIC || i == COLUMN_UNIT;
+		bool text = i == COLUMN_CASE || i == COLUMN_METRIC || i == COLUMN_UNIT ||
+				i == COLUMN_AS;
 
 		if (width[i] > 0)
 			at += (size_t)snprintf(line + at, sizeof(line) - at, "%s%*s",
@@ -298,7 +304,7 @@ static void
 print_rows(const struct probe_report *r)
 {
 	static const struct cells head = { { "case", "metric", "raw", "overhead", "net",
-			"95 % interval", "unit", "published" } };
+			"95 % interval", "unit", "published", "published as" } };
 	size_t width[NB_COLUMNS] = { 0 };
 
 	for (size_t i = 0; i < r->nb; i++) {
@@ -476,6 +482,21 @@ bool
 probe_interrupted(void)
 {
 	return came != 0;
+}
+
+void
+probe_join(pthread_t thread)
+{
+	struct timespec until;
+
+	do {
+		if (probe_interrupted())
+			pthread_kill(thread, SIGTERM);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += 10000000;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+	} while (pthread_timedjoin_np(thread, NULL, &until) != 0);
 }
 
 int

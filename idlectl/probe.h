@@ -7,6 +7,7 @@
  * overhead and net, and the published ones beside them. Each probe is one file, probe_NAME.c.
  */
 #include <math.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -133,6 +134,7 @@ struct probe_options {
 	const char *domain;
 	/* wake: a list of idle states */
 	const char *states;
+	bool (*stop)(void); /* asked between two visits; NULL: probe_interrupted() */
 };
 
 #define PROBE_LOOPS_MAX SIBIDLE_PROBE_LOOPS_MAX
@@ -149,9 +151,17 @@ int probe_eoi(struct probe_report *r, const struct probe_options *o, struct err 
 int probe_resctrl(struct probe_report *r, const struct probe_options *o, struct err *err);
 int probe_wake(struct probe_report *r, const struct probe_options *o, struct err *err);
 
+/* The same with a control that has begun and has nothing applied. */
+struct control;
+int probe_wake_with(struct probe_report *r, const struct probe_options *o, struct control *c,
+		struct err *err);
+
 /* Whether SIGINT, SIGTERM, SIGHUP or SIGQUIT came since probe_signals(), which has to be called first. */
 void probe_signals(void);
 bool probe_interrupted(void);
+
+/* Wait for a thread that makes a request. A signal reaches one thread only: this one passes it on. */
+void probe_join(pthread_t thread);
 
 /* Run the calling thread on that CPU only, from now on. Returns 0, or -1 with err set. */
 int probe_pin(unsigned int cpu, struct err *err);

@@ -7,14 +7,15 @@
 static const struct {
 	const char *command;
 	const char *system; /* whose figures are published */
+	unsigned long loops; /* unless others are asked for */
 	int (*run)(struct probe_report *r, const struct probe_options *o, struct err *err);
 } rows[] = {
-	{ "probe ipi", "ipi_fence", probe_ipi },
-	{ "probe fence", "ipi_fence", probe_fence },
-	{ "probe msr", "ipi_fastpath", probe_msr },
-	{ "probe eoi", "eoi", probe_eoi },
-	{ "probe resctrl", "resctrl_read", probe_resctrl },
-	{ "probe wake", NULL, probe_wake },
+	{ "probe ipi", "ipi_fence", 1000, probe_ipi },
+	{ "probe fence", "ipi_fence", 1000, probe_fence },
+	{ "probe msr", "ipi_fastpath", 1000, probe_msr },
+	{ "probe eoi", "eoi", 1000, probe_eoi },
+	{ "probe resctrl", "resctrl_read", 1, probe_resctrl },
+	{ "probe wake", NULL, 200, probe_wake },
 };
 
 /* The CPU asked for, else an isolated one, else the last: the first has most to do besides. */
@@ -46,6 +47,8 @@ command_probe(const struct options *o, struct err *err)
 	while (strcmp(rows[i].command, o->command) != 0)
 		i++;
 	options.topology = o->topology;
+	if (options.loops == 0)
+		options.loops = rows[i].loops;
 	options.cpu_given = o->cpu >= 0;
 	options.cpu = choose_cpu(o, err);
 	if (options.cpu < 0)

@@ -11,7 +11,7 @@ static const struct {
 	uint32_t op, flags;
 	int overhead; /* place in this table */
 } parts[] = {
-	{ "stores", SIBIDLE_FENCE_NOTHING, 0, -1 },
+	{ "alone", SIBIDLE_FENCE_NOTHING, 0, -1 },
 	{ "fence", SIBIDLE_FENCE_NOTHING, SIBIDLE_PROBE_FENCED, 0 },
 	{ "TSC_AUX", SIBIDLE_FENCE_TSC_AUX, 0, 0 },
 	{ "fence before TSC_AUX", SIBIDLE_FENCE_TSC_AUX, SIBIDLE_PROBE_FENCED, 2 },
@@ -47,23 +47,22 @@ parse_stores(uint32_t stores[LIST_MAX], const char *list, struct err *err)
 	}
 }
 
-/* The answer in one line: behind no stores, and behind the most of them. */
+/* The answer in one line: behind the first number of stores, and behind the last. */
 static void
-answer(struct probe_report *r)
+answer(struct probe_report *r, const uint32_t *stores, int nb)
 {
 	const struct probe_row *first = NULL, *last = NULL;
 
 	for (size_t i = 0; i < r->nb; i++)
-		if (strncmp(r->rows[i].name, ANSWER, strlen(ANSWER)) == 0) {
+		if (strstr(r->rows[i].name, ANSWER) != NULL) {
 			first = first == NULL ? &r->rows[i] : first;
 			last = &r->rows[i];
 		}
 	if (first == NULL)
-		report_note(r, "what the fence costs before an x2APIC write: not to be known here");
+		report_note(r, "what the fence costs before an x2APIC write cannot be told here");
 	else
-		report_note(r, "the fence costs %.0f cycles before an x2APIC write %s, %.0f %s",
-				first->net, first->name + strlen(ANSWER ", "), last->net,
-				last->name + strlen(ANSWER ", "));
+		report_note(r, "before an x2APIC write the fence costs %.0f cycles behind %u stores, %.0f behind %u",
+				first->net, stores[0], last->net, stores[nb - 1]);
 }
 
 int
@@ -86,8 +85,8 @@ probe_fence(struct probe_report *r, const struct probe_options *o, struct err *e
 	for (size_t i = 0; i < (size_t)nb * NB_PARTS; i++) {
 		size_t part = i % NB_PARTS, start = 1 + i - part;
 
-		snprintf(names[i], sizeof(names[i]), "%s, %u stores", parts[part].name,
-				stores[i / NB_PARTS]);
+		snprintf(names[i], sizeof(names[i]), "%u stores: %s", stores[i / NB_PARTS],
+				parts[part].name);
 		cases[1 + i] = (struct local_case){ .name = names[i],
 			.op = parts[part].op,
 			.number = stores[i / NB_PARTS],
@@ -97,7 +96,7 @@ probe_fence(struct probe_report *r, const struct probe_options *o, struct err *e
 	}
 	rc = probe_local(r, o, SIBIDLE_PROBE_FENCE, cases, 1 + (size_t)nb * NB_PARTS, false, err);
 	if (rc == 0)
-		answer(r);
+		answer(r, stores, nb);
 	free(cases);
 	free(names);
 	return rc;

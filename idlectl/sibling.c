@@ -157,7 +157,7 @@ busy_wrong(const struct scenario *s, const struct sibling_use *use, uint64_t tur
 	const struct word *load = scenario_word(s, WORD_LOAD);
 	uint64_t idle_ns = use->idle_ns < duration_ns ? use->idle_ns : duration_ns;
 
-	if (load != NULL && load->row->value == LOAD_WAKE)
+	if (load != NULL && load->row->unit != NULL)
 		return load_rate_off(turns, load->number, 1e-9 * (double)duration_ns);
 	if (load != NULL && turns == 0)
 		return 100;
