@@ -304,6 +304,25 @@ add_rows(struct waking *w, struct probe_report *r)
 	}
 }
 
+/* What clearing costs: the same state in both modes, repeat by repeat. */
+static void
+add_costs(struct waking *w, struct probe_report *r)
+{
+	for (size_t i = 1; i < w->nb; i++) {
+		const struct visit *keep = &w->visits[i - 1], *clear = &w->visits[i];
+		char name[SCENARIO_MAX + 16];
+
+		if (clear->mode != SIBIDLE_CLEAR || keep->mode != SIBIDLE_KEEP ||
+				clear->state != keep->state)
+			continue;
+		snprintf(name, sizeof(name), "%.*s: clear over keep",
+				(int)strcspn(clear->scenario.text, "+"), clear->scenario.text);
+		for (int m = 0; m < NB_MOMENTS; m++)
+			report_add(r, name, metrics[m][MEDIAN], "ns", clear->of[m][MEDIAN],
+					keep->of[m][MEDIAN], w->o->repeats);
+	}
+}
+
 int
 probe_wake_with(struct probe_report *r, const struct probe_options *o, struct control *c,
 		struct err *err)
@@ -318,8 +337,10 @@ probe_wake_with(struct probe_report *r, const struct probe_options *o, struct co
 	for (long i = -(long)o->warmup; i < (long)o->repeats && rc == 0; i++)
 		for (size_t k = 0; k < w.nb && rc == 0; k++)
 			rc = visit(&w, &w.visits[i % 2 == 0 ? k : w.nb - 1 - k], i, err);
-	if (rc == 0)
+	if (rc == 0) {
 		add_rows(&w, r);
+		add_costs(&w, r);
+	}
 	for (size_t i = 0; i < w.nb; i++)
 		for (int m = 0; m < NB_MOMENTS; m++)
 			for (int k = 0; k < NB_SHARES; k++)

@@ -18,3 +18,14 @@ ok() { # text, condition...
 		failed=1
 	fi
 }
+
+# What scenarios change of CPU 1, and whether the machine is as it was when settings went to /tmp/before: no
+# journal, no lease.
+cpu=/sys/devices/system/cpu/cpu1
+
+settings() { grep . $cpu/cpuidle/state*/disable $cpu/power/pm_qos_resume_latency_us $cpu/online; }
+
+gone() {
+	settings | cmp /tmp/before - && [ ! -e /run/sibfwd/journal ] &&
+		[ -z "$(cat /sys/class/misc/sibidle/leases)" ]
+}

@@ -7,7 +7,6 @@
 #   idlectl.sh qemu     the test driver of tests/lab/modules, sysfs and hotplug only
 about=idlectl
 . /lib/lab/guest.sh
-cpu=/sys/devices/system/cpu/cpu1
 
 # run SCENARIO COMMAND...: its output goes to /tmp/out, its exit code to rc.
 run() {
@@ -15,14 +14,6 @@ run() {
 	shift
 	idlectl run --cpu 1 --scenario "$scenario" -- "$@" >/tmp/out 2>/tmp/err
 	rc=$?
-}
-
-settings() { grep . $cpu/cpuidle/state*/disable $cpu/power/pm_qos_resume_latency_us $cpu/online; }
-
-# gone: the machine is as it was, and the module has no lease.
-gone() {
-	settings | cmp /tmp/before - && [ ! -e /run/sibfwd/journal ] &&
-		[ -z "$(cat /sys/class/misc/sibidle/leases)" ]
 }
 
 # takes SCENARIO TEXT...: it runs, what the command prints has every text, and it is gone afterwards.

@@ -17,7 +17,7 @@ declare -A variants=(
 # lab_modules HEADERS OUT VARIANT...: our module, the test modules and the test program, for
 # OUT/image.
 lab_modules() {
-	local headers=$1 out=$2 variant patch options
+	local headers=$1 out=$2 variant patch options program
 	shift 2
 	rm -rf "$out/image"
 	mkdir -p "$out/image"
@@ -34,9 +34,11 @@ lab_modules() {
 			scripts/kmod --headers "$headers" --out "$out/$variant" "${options[@]}" || exit
 			cp "$out/$variant/sibidle.ko" "$out/image/sibidle-$variant.ko" || exit
 		done
-		cp tests/lab/both tests/lab/guest.sh tests/lab/{idlectl,faults,reproduce}.sh "$out/image/" || exit
-		gcc -std=gnu11 -Wall -Wextra -Werror -O2 -static -pthread -Ikmod \
-			tests/lab/sibidle_test.c -o "$out/image/sibidle_test"
+		cp tests/lab/both tests/lab/guest.sh tests/lab/{idlectl,faults,probes,reproduce}.sh "$out/image/" || exit
+		for program in sibidle_test probe_test; do
+			gcc -std=gnu11 -Wall -Wextra -Werror -O2 -static -pthread -Ikmod \
+				"tests/lab/$program.c" -o "$out/image/$program" || exit
+		done
 	) >"$out/build.log" 2>&1 || { sed 's/^/# /' "$out/build.log"; bail "no modules by $headers"; }
 }
 

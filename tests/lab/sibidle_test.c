@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What sibidle.ko promises, tried inside an emulated machine. Every command prints TAP lines and
- * ends with 1 if one of them is "not ok". Statically linked: the machine has no libraries of ours.
+ * ends with 1 if one of them is "not ok".
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,94 +25,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sibidle.h"
+#include "guest.h"
 
 #define OURS "/lib/sibfwd/sibidle.ko"
 #define IBRS 1ULL /* IA32_SPEC_CTRL bit 0 */
 
 static const char *const mode_names[] = { "stock", "keep", "clear" };
-static unsigned int checks, failures;
-
-__attribute__((format(printf, 2, 3))) static bool
-ok(bool condition, const char *text, ...)
-{
-	va_list ap;
-
-	checks++;
-	failures += !condition;
-	printf("%s %u - ", condition ? "ok" : "not ok", checks);
-	va_start(ap, text);
-	vprintf(text, ap);
-	va_end(ap);
-	printf("\n");
-	fflush(stdout);
-	return condition;
-}
-
-/* Anything the tests themselves need and do not get. */
-__attribute__((format(printf, 1, 2), noreturn)) static void
-give_up(const char *text, ...)
-{
-	va_list ap;
-
-	printf("Bail out! ");
-	va_start(ap, text);
-	vprintf(text, ap);
-	va_end(ap);
-	printf(": %s\n", strerror(errno));
-	exit(2);
-}
-
-static void
-pause_ms(unsigned int ms)
-{
-	struct timespec ts = { ms / 1000, ms % 1000 * 1000000L };
-
-	nanosleep(&ts, NULL);
-}
-
-static bool
-put(const char *text, const char *path, ...)
-{
-	char name[256];
-	va_list ap;
-	bool done;
-	int fd;
-
-	va_start(ap, path);
-	vsnprintf(name, sizeof(name), path, ap);
-	va_end(ap);
-	fd = open(name, O_WRONLY);
-	if (fd < 0)
-		return false;
-	done = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-	close(fd);
-	return done;
-}
-
-/* First line of a file, "" if there is none. */
-static const char *
-get(const char *path, ...)
-{
-	static char line[512];
-	char name[256];
-	va_list ap;
-	ssize_t n;
-	int fd;
-
-	va_start(ap, path);
-	vsnprintf(name, sizeof(name), path, ap);
-	va_end(ap);
-	line[0] = '\0';
-	fd = open(name, O_RDONLY);
-	if (fd < 0)
-		return line;
-	n = read(fd, line, sizeof(line) - 1);
-	line[n > 0 ? n : 0] = '\0';
-	line[strcspn(line, "\n")] = '\0';
-	close(fd);
-	return line;
-}
 
 static int
 load(const char *file, const char *parameters)
@@ -148,16 +66,6 @@ unload_driver(void)
 {
 	put("1", "/sys/module/sibidle_testdrv/parameters/unregister");
 	return unload("sibidle_testdrv");
-}
-
-static int
-device(int flags)
-{
-	int fd = open(SIBIDLE_DEVICE, flags | O_CLOEXEC);
-
-	if (fd < 0)
-		give_up("%s", SIBIDLE_DEVICE);
-	return fd;
 }
 
 static unsigned int refusal; /* of the last set() */
@@ -229,37 +137,6 @@ entries(const struct sibidle_stats *s, unsigned int mode)
 	for (unsigned int i = 0; i < SIBIDLE_STATES_MAX; i++)
 		sum += s->cells[mode][i].entries;
 	return sum;
-}
-
-/* Move the calling thread. False if the CPU is off line. */
-static bool
-move_to(unsigned int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	return sched_setaffinity(0, sizeof(set), &set) == 0;
-}
-
-static void
-run_on(unsigned int cpu)
-{
-	if (!move_to(cpu))
-		give_up("affinity to CPU %u", cpu);
-}
-
-static unsigned int
-cpus(void)
-{
-	return (unsigned int)sysconf(_SC_NPROCESSORS_CONF);
-}
-
-static void
-offline(unsigned int cpu, bool off)
-{
-	if (!put(off ? "0" : "1", "/sys/devices/system/cpu/cpu%u/online", cpu))
-		give_up("CPU %u %s line", cpu, off ? "off" : "on");
 }
 
 /* Allow only one idle state of a CPU. */
@@ -788,26 +665,6 @@ test_cycles(const char *module, const char *driver, unsigned long n)
 	ok(unload_driver() == 0, "nothing holds the idle driver");
 }
 
-/* Everything an ill-behaved program may send. Deterministic for a seed. */
-static uint64_t
-next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
-static uint32_t
-odd_number(uint64_t *rnd)
-{
-	static const uint32_t odd[] = { 0, 1, 2, 3, 4, 7, 8, 40, 63, 64, 255, 4096, 65536,
-		0x7fffffff, 0x80000000, 0xffffffff, SIBIDLE_TTL_MAX_MS, SIBIDLE_TTL_MAX_MS + 1 };
-	uint64_t r = next_random(rnd);
-
-	return r % 4 == 0 ? (uint32_t)(r >> 32) : odd[(r >> 8) % (sizeof(odd) / sizeof(odd[0]))];
-}
-
 static void
 test_fuzz(unsigned long n, uint64_t seed)
 {
@@ -1110,15 +967,6 @@ test_proof(unsigned int cpu, unsigned int ms)
 	close(fd);
 }
 
-static uint64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 /* Interrupts of all kinds during toggles: no handler runs with IBRS clear. */
 static void
 test_storm(unsigned int cpu, unsigned long toggles)
@@ -1172,29 +1020,6 @@ test_storm(unsigned int cpu, unsigned long toggles)
 	ok(now.mismatches == then.mismatches, "register and shadow agreed after every toggle");
 	close(fd);
 	ok(unload("sibidle_storm") == 0, "the storm ends");
-}
-
-/* Interrupts of a kind that a CPU has had; all CPUs are on line. */
-static unsigned long
-interrupts(const char *kind, unsigned int cpu)
-{
-	char line[512];
-	unsigned long count = 0;
-	FILE *f = fopen("/proc/interrupts", "r");
-
-	if (f == NULL)
-		give_up("/proc/interrupts");
-	while (fgets(line, sizeof(line), f) != NULL) {
-		char *at = line + strspn(line, " ");
-
-		if (strncmp(at, kind, strlen(kind)) != 0)
-			continue;
-		at += strlen(kind);
-		for (unsigned int c = 0; c <= cpu; c++)
-			count = strtoul(at, &at, 10);
-	}
-	fclose(f);
-	return count;
 }
 
 /* What woke a CPU, seen by others than the function that is to wake it. */
