@@ -29,6 +29,7 @@
 #include "options.h"
 #include "placement.h"
 #include "port.h"
+#include "probe.h"
 #include "reproduce.h"
 #include "result.h"
 #include "resume.h"
@@ -75,6 +76,8 @@ struct run {
 	struct resume resume;
 	bool resumed; /* it was found in the result directory */
 	struct comparisons comparisons;
+	struct probe_report
+			wake; /* of the sibling, under --reproduce; no rows: it was not measured */
 	char *forced; /* why no effect is expected, where --reproduce runs all the same */
 };
 
@@ -654,6 +657,8 @@ result_json(const struct run *r, const struct err *err)
 					: json_null());
 	if (o->reproduce)
 		json_object_set_new(json, "published", reproduce_published_json());
+	if (r->wake.nb > 0)
+		json_object_set_new(json, "wake", report_json(&r->wake));
 	json_object_set_new(
 			json, "forced", r->forced != NULL ? json_string(r->forced) : json_null());
 	json_object_set_new(json, "error", err != NULL ? result_text_json(err->text) : json_null());
@@ -673,6 +678,11 @@ print_table(const struct run *r)
 				margin);
 	if (rc == 0)
 		reproduce_print(stdout, r->rows, r->nb_rows, &r->comparisons, margin, r->forced);
+	if (rc == 0 && r->wake.nb > 0) {
+		printf("\nWhat clearing costs, by wake-ups of CPU %d after the windows:\n",
+				r->placement.at[0].sibling);
+		report_print(&r->wake, PROBE_TABLE, false);
+	}
 	comparisons_free(&with_tainted);
 	return ferror(stdout) ? 0 : rc;
 }
@@ -1021,6 +1031,27 @@ prepare_resume(struct run *r, struct err *err)
 	return found < 0 ? -1 : 0;
 }
 
+/* An emulator takes so long over each that a try has to do; its times mean nothing anyway. */
+#define WAKE_REPEATS (sys_emulated() ? 1 : 10)
+#define WAKE_LOOPS (sys_emulated() ? 10 : 200)
+
+/* What clearing costs, the price of the effect: how late the sibling wakes up from the state that was held. */
+static void
+measure_wake(struct run *r)
+{
+	const struct probe_options o = { .cpu = (int)r->placement.at[0].sibling,
+		.repeats = WAKE_REPEATS,
+		.warmup = WAKE_REPEATS > 1,
+		.loops = WAKE_LOOPS,
+		.states = REPRODUCE_STATE,
+		.stop = stop_asked };
+	struct err why;
+
+	report_begin(&r->wake, "wake", NULL);
+	if (probe_wake_with(&r->wake, &o, &r->control, &why) != 0)
+		warn("what clearing costs was not measured: %s", why.text);
+}
+
 static int
 measure(struct run *r, struct err *err)
 {
@@ -1056,6 +1087,8 @@ measure(struct run *r, struct err *err)
 		.done = r->resume.done };
 	rc = experiment_run(&r->experiment, err);
 	rc = restore_scenario(r, rc, err);
+	if (rc == 0 && o->reproduce && !r->experiment.interrupted)
+		measure_wake(r);
 	if (r->progress)
 		fputc('\n', stderr);
 	if (rc == 0 && r->experiment.interrupted)
@@ -1127,6 +1160,7 @@ tear_down(struct run *r)
 	placement_free(&r->placement);
 	comparisons_free(&r->comparisons);
 	resume_free(&r->resume);
+	report_free(&r->wake);
 	free(r->rows);
 	free(r->forced);
 	free(r->eal_log);

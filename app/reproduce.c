@@ -4,25 +4,41 @@
 #include <string.h>
 
 #include "csv.h"
+#include "published.h"
 #include "reproduce.h"
 #include "summary.h"
 
 enum { KEEP, CLEAR, NB_ARMS };
 
-/*
- * Cover letter of "x86/speculation: Disable IBRS when idle" v6, 27 July 2023: DPDK's testpmd on a CPU whose
- * hyper-thread sibling idles. The cycles are those of the whole loop.
- */
-#define PUBLISHED_MACHINE "Xeon 4114"
-#define PUBLISHED_SOURCE "\"x86/speculation: Disable IBRS when idle\" v6, 27 July 2023"
+#define PUBLISHED_SYSTEM "ibrs_idle" /* DPDK's testpmd; the cycles are those of the whole loop */
 
 static const struct {
 	const char *scenario, *label;
-	double pps, cycles;
-} published[NB_ARMS] = {
-	[KEEP] = { "c1+keep", "ibrs-on", 7.8e6, 282.26 },
-	[CLEAR] = { "c1+clear", "ibrs-off", 10.4e6, 209.86 },
+} arms[NB_ARMS] = {
+	[KEEP] = { "c1+keep", "ibrs-on" },
+	[CLEAR] = { "c1+clear", "ibrs-off" },
 };
+
+static double
+published(int arm, const char *column)
+{
+	char where[32];
+
+	snprintf(where, sizeof(where), "scenario=%s", arms[arm].label);
+	return published_figure(published_find(PUBLISHED_SYSTEM), where, column);
+}
+
+static double
+published_pps(int arm)
+{
+	return 1e6 * published(arm, "mpps");
+}
+
+static double
+published_cycles(int arm)
+{
+	return published(arm, "tsc_cycles_per_packet");
+}
 
 /* What held in the clean windows of a scenario besides its idling. */
 struct held {
@@ -87,21 +103,21 @@ print_table(FILE *out, const struct comparison *c)
 	struct effect e = effect_of(&c->d);
 	char text[96];
 
-	fprintf(out, "%-10s  %-26s  %-23s  published (" PUBLISHED_MACHINE ")\n", "scenario",
-			"packets/s", "avg tsc cycles/packet");
+	fprintf(out, "%-10s  %-26s  %-23s  published (%s)\n", "scenario", "packets/s",
+			"avg tsc cycles/packet", published_find(PUBLISHED_SYSTEM)->machine);
 	for (int i = 0; i < NB_ARMS; i++)
-		fprintf(out, "%-10s  %-26s  %-23.2f  %-7s  %.2f\n", published[i].label,
-				rate(pps[i], 3).text, cycles[i], rate(published[i].pps, 1).text,
-				published[i].cycles);
+		fprintf(out, "%-10s  %-26s  %-23.2f  %-7s  %.2f\n", arms[i].label,
+				rate(pps[i], 3).text, cycles[i], rate(published_pps(i), 1).text,
+				published_cycles(i));
 	snprintf(text, sizeof(text), "%+.1f %% %s", e.change, effect_interval(&e).text);
 	fprintf(out, "%-10s  %-26s  ", "change", text);
 	snprintf(text, sizeof(text), "%+.1f %%", c->cycles);
 	fprintf(out, "%-23s  %+.1f %%  %+.1f %%\n", text,
-			change(published[KEEP].pps, published[CLEAR].pps),
-			change(published[KEEP].cycles, published[CLEAR].cycles));
+			change(published_pps(KEEP), published_pps(CLEAR)),
+			change(published_cycles(KEEP), published_cycles(CLEAR)));
 	fprintf(out, "(ibrs-on is %.1f %% below ibrs-off; published: %.0f %%)\n",
 			100 * (1 - c->pps_base / c->pps_other),
-			100 * (1 - published[KEEP].pps / published[CLEAR].pps));
+			100 * (1 - published_pps(KEEP) / published_pps(CLEAR)));
 }
 
 /* ---- what held the rest equal ---- */
@@ -256,8 +272,8 @@ static const struct comparison *
 find(const struct comparisons *all)
 {
 	for (size_t i = 0; i < all->nb; i++)
-		if (strcmp(all->at[i].base, published[KEEP].scenario) == 0 &&
-				strcmp(all->at[i].other, published[CLEAR].scenario) == 0)
+		if (strcmp(all->at[i].base, arms[KEEP].scenario) == 0 &&
+				strcmp(all->at[i].other, arms[CLEAR].scenario) == 0)
 			return &all->at[i];
 	return NULL;
 }
@@ -274,7 +290,7 @@ reproduce_print(FILE *out, const struct result_window *windows, size_t n,
 	if (c == NULL)
 		return;
 	for (int i = 0; i < NB_ARMS; i++)
-		look(&held[i], windows, n, published[i].scenario, c->with_tainted);
+		look(&held[i], windows, n, arms[i].scenario, c->with_tainted);
 	fputc('\n', out);
 	snprintf(line, sizeof(line), "forced: %s", forced != NULL ? forced : "");
 	if (forced != NULL)
@@ -289,14 +305,15 @@ reproduce_print(FILE *out, const struct result_window *windows, size_t n,
 json_t *
 reproduce_published_json(void)
 {
+	const struct published *p = published_find(PUBLISHED_SYSTEM);
+	char source[128];
 	json_t *rows = json_array();
 
 	for (int i = 0; i < NB_ARMS; i++)
 		json_array_append_new(rows,
-				json_pack("{s:s, s:s, s:f, s:f}", "scenario", published[i].scenario,
-						"label", published[i].label, "pps",
-						published[i].pps, "tsc_cycles_per_packet",
-						published[i].cycles));
-	return json_pack("{s:s, s:s, s:o}", "machine", PUBLISHED_MACHINE, "source",
-			PUBLISHED_SOURCE, "rows", rows);
+				json_pack("{s:s, s:s, s:f, s:f}", "scenario", arms[i].scenario,
+						"label", arms[i].label, "pps", published_pps(i),
+						"tsc_cycles_per_packet", published_cycles(i)));
+	snprintf(source, sizeof(source), "%s, %s", p->source, p->date);
+	return json_pack("{s:s, s:s, s:o}", "machine", p->machine, "source", source, "rows", rows);
 }

@@ -13,6 +13,7 @@
 #include "compare.h"
 
 #define REPRODUCE_SCENARIOS "c1+keep,c1+clear"
+#define REPRODUCE_STATE "c1" /* that both hold */
 #define REPRODUCE_BLOCKS 10
 
 /*

@@ -223,21 +223,33 @@ row_json(const struct probe_row *row)
 	return json;
 }
 
-static void
-print_json(const struct probe_report *r, const char *comparable)
+json_t *
+report_json(const struct probe_report *r)
 {
 	json_t *rows = json_array(), *json;
+	char *comparable;
 
 	for (size_t i = 0; i < r->nb; i++)
 		json_array_append_new(rows, row_json(&r->rows[i]));
 	json = json_pack("{s:s, s:b, s:s, s:O, s:o, s:O, s:O}", "probe", r->probe, "emulated",
 			sys_live() && sys_emulated(), "where", probe_where(), "facts", r->facts,
 			"rows", rows, "histograms", r->histograms, "notes", r->notes);
-	if (r->system != NULL)
-		json_object_set_new(json, "published",
-				json_pack("{s:s, s:s, s:s, s:s}", "machine", r->system->machine,
-						"source", r->system->source, "date",
-						r->system->date, "comparable", comparable));
+	if (r->system == NULL)
+		return json;
+	comparable = published_comparable(r->system);
+	json_object_set_new(json, "published",
+			json_pack("{s:s, s:s, s:s, s:s}", "machine", r->system->machine, "source",
+					r->system->source, "date", r->system->date, "comparable",
+					comparable));
+	free(comparable);
+	return json;
+}
+
+static void
+print_json(const struct probe_report *r)
+{
+	json_t *json = report_json(r);
+
 	json_dumpf(json, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(json);
@@ -375,7 +387,7 @@ report_print(const struct probe_report *r, enum probe_format format, bool histog
 	char *comparable = r->system != NULL ? published_comparable(r->system) : NULL;
 
 	if (format == PROBE_JSON)
-		print_json(r, comparable);
+		print_json(r);
 	else if (format == PROBE_CSV)
 		print_csv(r, comparable);
 	else

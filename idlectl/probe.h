@@ -82,6 +82,9 @@ enum probe_format { PROBE_TABLE, PROBE_CSV, PROBE_JSON };
  */
 void report_print(const struct probe_report *r, enum probe_format format, bool histograms);
 
+/* The same as JSON; a new reference. */
+json_t *report_json(const struct probe_report *r);
+
 /* ---- samples ---- */
 
 /* Counts of values by size: each bin is an eighth of a power of two wide, and of width 1 below 16. */

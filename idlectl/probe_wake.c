@@ -146,8 +146,10 @@ visit(struct waking *w, struct visit *v, long repeat, struct err *err)
 
 	if (w->o->stop != NULL ? w->o->stop() : probe_interrupted())
 		return err_set(err, EXIT_FAILED, "interrupted");
-	if (control_guard(w->c, err) != 0 ||
-			control_apply(w->c, (unsigned int)w->o->cpu, &v->scenario, err) != 0)
+	if (!control_guarded(w->c))
+		return err_set(err, EXIT_FAILED,
+				"somebody ended the process that restores after a kill -9");
+	if (control_apply(w->c, (unsigned int)w->o->cpu, &v->scenario, err) != 0)
 		return -1;
 	rc = control_verify(w->c, err);
 	if (rc == 0)

@@ -34,7 +34,7 @@ static const struct {
 } systems[] = {
 	{ { "eoi", "AMD, 24 CPUs", AMD, false, "May 2012", "\"x86: eoi micro-optimization\"" },
 			eoi },
-	{ { "ibrs_idle", "Xeon 4114 @ 2.20 GHz", INTEL, false, "July 2023",
+	{ { "ibrs_idle", "Xeon 4114", INTEL, false, "27 July 2023",
 			  "\"x86/speculation: Disable IBRS when idle\" v6" },
 			ibrs_idle },
 	{ { "ipi_fastpath", "Skylake server", INTEL, false, "November 2019",

@@ -19,7 +19,7 @@ ok() { # text, condition...
 	fi
 }
 
-# What scenarios change of CPU 1, and whether the machine is as it was when settings went to /tmp/before: no
+# What scenarios change of a CPU (1), and whether the machine is as it was when settings went to /tmp/before: no
 # journal, no lease.
 cpu=/sys/devices/system/cpu/cpu1
 
