@@ -242,6 +242,16 @@ nothing(int number)
 	(void)number;
 }
 
+static uint32_t
+tsc_khz(int fd)
+{
+	struct sibidle_info i = { .size = sizeof(i) };
+
+	if (ioctl(fd, SIBIDLE_IOC_INFO, &i) != 0)
+		give_up("INFO");
+	return i.tsc_khz;
+}
+
 /* A child that probes on CPU 1 until a signal comes; it exits with 0 where that was told as EINTR. */
 static pid_t
 start_long(size_t i, bool start_late)
@@ -263,7 +273,7 @@ start_long(size_t i, bool start_late)
 		r.samples = 0;
 		/* Far ahead: it waits for its start. */
 		if (start_late)
-			r.start = __builtin_ia32_rdtsc() + 2000000000ULL;
+			r.start = __builtin_ia32_rdtsc() + 5000ULL * tsc_khz(fd);
 		rc = carry_out(fd, &r);
 		if (rc != 0)
 			_exit(rc == -EINTR && r.done < r.loops ? 0 : 1);

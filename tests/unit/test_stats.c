@@ -272,6 +272,58 @@ t_interval_covers_the_mean(void **state)
 	assert_true(fabs(covered / (double)runs - 0.95) < 4 * sqrt(0.95 * 0.05 / runs));
 }
 
+/* ---- the interval of the median ---- */
+
+/* By scipy.stats.binom: the largest k with 2 * cdf(k - 1, n, 0.5) <= 1 - level, and the values at its ends. */
+static const char median_ranks[] =
+		"/usr/bin/python3 -c '"
+		"from scipy.stats import binom\n"
+		"for level in (0.5, 0.9, 0.95, 0.99):\n"
+		"    for n in list(range(1, 60)) + [100, 999, 1000]:\n"
+		"        k = 0\n"
+		"        while k < n // 2 and 2 * binom.cdf(k, n, 0.5) <= 1 - level: k += 1\n"
+		"        print(level, n, k)\n"
+		"' 2>/dev/null";
+
+static void
+median_interval_is_by_the_ranks_of_scipy(void **state)
+{
+	FILE *in = popen(median_ranks, "r");
+	double x[1000], level;
+	size_t n, k, rows = 0;
+
+	(void)state;
+	assert_non_null(in);
+	while (fscanf(in, "%lf %zu %zu", &level, &n, &k) == 3) {
+		struct stats_range r;
+
+		/* 1 to n, not in order. */
+		for (size_t i = 0; i < n; i++)
+			x[i] = (double)(n - i);
+		r = stats_median_interval(x, n, level);
+		if (k == 0) {
+			assert_true(isnan(r.low) && isnan(r.high));
+		} else {
+			assert_true(r.low == (double)k);
+			assert_true(r.high == (double)(n + 1 - k));
+		}
+		rows++;
+	}
+	if (pclose(in) != 0)
+		skip(); /* no scipy here */
+	assert_int_equal(rows, 4 * 62);
+}
+
+static void
+median_interval_of_too_many_is_nan(void **state)
+{
+	static double x[1001];
+
+	(void)state;
+	assert_true(isnan(stats_median_interval(x, 1001, 0.95).low));
+	assert_true(isnan(stats_median_interval(x, 0, 0.95).low));
+}
+
 /* ---- comparisons ---- */
 
 #define SAMPLE_MAX 40
@@ -669,6 +721,8 @@ main(void)
 		cmocka_unit_test(t_interval_of_too_few_is_infinite),
 		cmocka_unit_test(trimmed_interval_is_that_of_scipy),
 		cmocka_unit_test(t_interval_covers_the_mean),
+		cmocka_unit_test(median_interval_is_by_the_ranks_of_scipy),
+		cmocka_unit_test(median_interval_of_too_many_is_nan),
 		cmocka_unit_test(comparisons_are_those_of_scipy),
 		cmocka_unit_test(welch_has_the_sign_of_b_less_a),
 		cmocka_unit_test(bootstrap_of_few_and_of_equal_values),
