@@ -17,10 +17,10 @@
 
 #include "mechanisms.h"
 #include "sysroot.h"
+#include "topology.h"
 
 #define MEM_SIZE (64UL << 20) /* beyond any second-level cache */
 #define LINE 64
-#define CACHES_MAX 16 /* index directories of a CPU that are looked at */
 #define RATE_OFF_MAX 5.0 /* percent that a rate may be off when it is verified */
 
 /* A thread that keeps a CPU busy, wakes it, or does something to it so often a second, until it is told to end. It dies with its process. */
@@ -207,18 +207,10 @@ static int
 open_counter(unsigned int cpu)
 {
 	uint64_t domain;
-	char *level;
-	bool found = false;
 
-	for (unsigned int i = 0; !found && i < CACHES_MAX; i++) {
-		level = sys_read(SYS_CPU "/cpu%u/cache/index%u/level", cpu, i);
-		found = level != NULL && strcmp(level, "3") == 0 &&
-				sys_read_u64(&domain, SYS_CPU "/cpu%u/cache/index%u/id", cpu, i);
-		free(level);
-	}
-	return found ? sys_open("/sys/fs/resctrl/mon_data/mon_L3_%02" PRIu64 "/mbm_total_bytes",
-				       domain)
-		     : -1;
+	if (!topology_l3_id(cpu, &domain))
+		return -1;
+	return sys_open("/sys/fs/resctrl/mon_data/mon_L3_%02" PRIu64 "/mbm_total_bytes", domain);
 }
 
 int

@@ -195,7 +195,7 @@ print_csv(const struct probe_report *r, const char *comparable)
 		printf(",");
 		print_csv_text(published ? r->system->machine : "");
 		printf(",");
-		print_csv_text(published ? comparable : "");
+		print_csv_text(published && row->n > 0 ? comparable : "");
 		printf(",%d\n", row->n > 0 && sys_live() && sys_emulated() ? 1 : 0);
 	}
 }

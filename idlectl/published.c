@@ -43,7 +43,7 @@ static const struct {
 	{ { "ipi_fence", "Zen 4, 96 cores, 2500 MHz", AMD, true, "2023",
 			  "\"x86/barrier: Do not serialize MSR accesses on AMD\" (04c3024560d3)" },
 			ipi_fence },
-	{ { "resctrl_read", "EPYC 7B12", AMD, false, "October 2024",
+	{ { "resctrl_read", "EPYC 7B12, Xeon Gold 6268CL", AMD " or " INTEL, false, "October 2024",
 			  "\"x86/resctrl: Don't workqueue local event counter reads\"" },
 			resctrl_read },
 };
@@ -179,7 +179,7 @@ published_comparable(const struct published *p)
 				sys_format("%s here, published on %s",
 						guest ? "a guest" : "bare metal",
 						p->guest ? "a guest" : "bare metal"));
-	if (ours == NULL || strcmp(ours, p->vendor) != 0)
+	if (ours == NULL || *ours == '\0' || strstr(p->vendor, ours) == NULL)
 		add(&reasons,
 				sys_format("%s here, published on %s",
 						ours != NULL ? one_line(ours) : "unknown vendor",

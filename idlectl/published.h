@@ -12,7 +12,7 @@
 struct published {
 	const char *name; /* of the file, without .csv */
 	const char *machine; /* for people */
-	const char *vendor; /* vendor_id of /proc/cpuinfo */
+	const char *vendor; /* vendor_id of /proc/cpuinfo; several joined by or */
 	bool guest;
 	const char *date;
 	const char *source;

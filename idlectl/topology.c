@@ -188,3 +188,17 @@ topology_keep_off(const struct topology *t, int cpu)
 	hwloc_bitmap_free(away);
 	hwloc_bitmap_free(now);
 }
+
+#define CACHES_MAX 16 /* index directories of a CPU that are looked at */
+
+bool
+topology_l3_id(unsigned int cpu, uint64_t *id)
+{
+	uint64_t level;
+
+	for (unsigned int i = 0; i < CACHES_MAX; i++)
+		if (sys_read_u64(&level, SYS_CPU "/cpu%u/cache/index%u/level", cpu, i) &&
+				level == 3)
+			return sys_read_u64(id, SYS_CPU "/cpu%u/cache/index%u/id", cpu, i);
+	return false;
+}

@@ -5,6 +5,9 @@
 /*
  * Which CPUs share what, by hwloc. CPUs are the kernel's numbers everywhere (hwloc: OS index).
  */
+#include <stdbool.h>
+#include <stdint.h>
+
 #include <hwloc.h>
 
 #include "err.h"
@@ -50,6 +53,12 @@ int topology_closest(const struct topology *t, unsigned int cpu, hwloc_const_bit
 
 /* Add all threads of the core that cpu belongs to, cpu included, to set. */
 void topology_add_core(const struct topology *t, unsigned int cpu, hwloc_bitmap_t set);
+
+/*
+ * The kernel's number of the third-level cache of a CPU, which resctrl calls a domain. False where it has none,
+ * or no number.
+ */
+bool topology_l3_id(unsigned int cpu, uint64_t *id);
 
 /*
  * Look from elsewhere: take the core of cpu (-1: none) and all isolated CPUs from those that this
