@@ -137,6 +137,20 @@ probe_where(void)
 
 /* ---- printing ---- */
 
+static bool
+emulated(const struct probe_report *r)
+{
+	return !r->recorded && sys_live() && sys_emulated();
+}
+
+/* To be freed. */
+static char *
+comparable_text(const struct probe_report *r)
+{
+	return r->recorded ? sys_format("cannot tell: the machine of the recording is not known")
+			   : published_comparable(r->system);
+}
+
 /* A figure, or nothing where it is not known. */
 struct figure_text {
 	char text[32];
@@ -196,7 +210,7 @@ print_csv(const struct probe_report *r, const char *comparable)
 		print_csv_text(published ? r->system->machine : "");
 		printf(",");
 		print_csv_text(published && row->n > 0 ? comparable : "");
-		printf(",%d\n", row->n > 0 && sys_live() && sys_emulated() ? 1 : 0);
+		printf(",%d\n", row->n > 0 && emulated(r) ? 1 : 0);
 	}
 }
 
@@ -232,11 +246,11 @@ report_json(const struct probe_report *r)
 	for (size_t i = 0; i < r->nb; i++)
 		json_array_append_new(rows, row_json(&r->rows[i]));
 	json = json_pack("{s:s, s:b, s:s, s:O, s:o, s:O, s:O}", "probe", r->probe, "emulated",
-			sys_live() && sys_emulated(), "where", probe_where(), "facts", r->facts,
-			"rows", rows, "histograms", r->histograms, "notes", r->notes);
+			emulated(r), "where", r->recorded ? "recorded" : probe_where(), "facts",
+			r->facts, "rows", rows, "histograms", r->histograms, "notes", r->notes);
 	if (r->system == NULL)
 		return json;
-	comparable = published_comparable(r->system);
+	comparable = comparable_text(r);
 	json_object_set_new(json, "published",
 			json_pack("{s:s, s:s, s:s, s:s}", "machine", r->system->machine, "source",
 					r->system->source, "date", r->system->date, "comparable",
@@ -368,9 +382,12 @@ print_table(const struct probe_report *r, bool histograms, const char *comparabl
 	size_t i;
 	json_t *item;
 
-	if (sys_live() && sys_emulated())
+	if (emulated(r))
 		printf("emulated: the figures say nothing about any machine's speed\n");
-	print_rows(r);
+	if (r->print_table != NULL)
+		r->print_table(r);
+	else
+		print_rows(r);
 	if (r->system != NULL)
 		printf("published: %s, %s, %s; comparable: %s\n", r->system->machine,
 				r->system->source, r->system->date, comparable);
@@ -384,7 +401,7 @@ print_table(const struct probe_report *r, bool histograms, const char *comparabl
 void
 report_print(const struct probe_report *r, enum probe_format format, bool histograms)
 {
-	char *comparable = r->system != NULL ? published_comparable(r->system) : NULL;
+	char *comparable = r->system != NULL ? comparable_text(r) : NULL;
 
 	if (format == PROBE_JSON)
 		print_json(r);
