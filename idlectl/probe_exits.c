@@ -496,8 +496,8 @@ add_notes(const struct exits *e, struct probe_report *r)
 					e->reasons[i]->name);
 		if (is_one_of(e->reasons[i]->name, hlt, 3))
 			report_note(r,
-					"%s: this is how long the virtual CPU slept, and part of all time "
-					"shares",
+					"%s: its time is that of a virtual CPU that sleeps, and part of all "
+					"time shares",
 					e->reasons[i]->name);
 	}
 }
@@ -708,7 +708,7 @@ wait_perf(const struct place *p, const char *what, pid_t pid, int *status, struc
 }
 
 /*
- * A buffer as perf kvm stat record has it, and every event: a sample of them would have no pairs. When the
+ * A buffer as perf kvm stat record has it, nothing in the user's cache of perf, and every event: a sample of them would have no pairs. When the
  * process that it looks at ends, perf ends the sleep, writes what it has, and ends by the sleep's signal.
  */
 static int
@@ -716,7 +716,7 @@ record(const struct place *p, const struct probe_options *o, struct probe_report
 		struct err *err)
 {
 	char pid[16], seconds[32];
-	const char *argv[] = { "perf", "record", "-R", "-m", "1024", "-c", "1", "-e",
+	const char *argv[] = { "perf", "record", "-R", "-B", "-N", "-m", "1024", "-c", "1", "-e",
 		"kvm:kvm_exit,kvm:kvm_entry", "-o", p->data, o->pid > 0 ? "-p" : "-a",
 		o->pid > 0 ? pid : "--", o->pid > 0 ? "--" : "sleep",
 		o->pid > 0 ? "sleep" : seconds, o->pid > 0 ? seconds : NULL, NULL };
@@ -770,6 +770,10 @@ check_host(struct err *err)
 	if (!sys_exists("/sys/module/kvm"))
 		return err_set(err, EXIT_SKIPPED,
 				"this machine runs no KVM guests: kvm is not loaded");
+	/* It may be part of the kernel where the CPU has neither VMX nor SVM. */
+	if (!sys_exists("/sys/class/misc/kvm"))
+		return err_set(err, EXIT_SKIPPED,
+				"this machine runs no KVM guests: there is no /dev/kvm");
 	if (access("/sys/kernel/tracing/events/kvm/kvm_exit/id", R_OK) != 0 &&
 			access("/sys/kernel/debug/tracing/events/kvm/kvm_exit/id", R_OK) != 0)
 		return err_set(err, EXIT_SKIPPED,
