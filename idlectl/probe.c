@@ -384,8 +384,8 @@ print_table(const struct probe_report *r, bool histograms, const char *comparabl
 
 	if (emulated(r))
 		printf("emulated: the figures say nothing about any machine's speed\n");
-	if (r->print_table != NULL)
-		r->print_table(r);
+	if (r->table != NULL)
+		r->table(r);
 	else
 		print_rows(r);
 	if (r->system != NULL)

@@ -43,7 +43,7 @@ struct probe_report {
 	json_t *histograms; /* array of {case, unit, bins: [{from, to, count}]} */
 	json_t *facts; /* object of what else is known: seed, offset, skew */
 	bool recorded; /* elsewhere: nothing is known of the machine */
-	void (*print_table)(const struct probe_report *r); /* the rows; NULL: as of all probes */
+	void (*table)(const struct probe_report *r); /* the rows; NULL: as of all probes */
 };
 
 /* Begin and free a report; system is the name of a file of published figures, or NULL. */

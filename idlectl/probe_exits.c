@@ -579,7 +579,7 @@ exits_report(struct exits *e, struct probe_report *r, struct err *err)
 					metrics[k].unit, published[i], metrics[k].column, 1);
 	add_notes(e, r);
 	add_facts(e, r);
-	r->print_table = print_exits;
+	r->table = print_exits;
 	return 0;
 }
 
