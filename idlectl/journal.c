@@ -287,14 +287,19 @@ struct contents {
 	bool torn; /* the last line has no end: its writer was killed, and changed nothing after it */
 };
 
+bool
+journal_may(const char *path)
+{
+	return (strncmp(path, "/sys/", 5) == 0 || strncmp(path, "/proc/sys/", 10) == 0) &&
+			strstr(path, "/../") == NULL;
+}
+
 static bool
 is_entry(const json_t *line)
 {
 	const char *path = json_string_value(json_object_get(line, "path"));
 
-	/* Nothing but these directories is ever written to. */
-	return path != NULL && strncmp(path, "/sys/", 5) == 0 && strstr(path, "/../") == NULL &&
-			json_is_string(json_object_get(line, "old")) &&
+	return path != NULL && journal_may(path) && json_is_string(json_object_get(line, "old")) &&
 			json_is_string(json_object_get(line, "new"));
 }
 
