@@ -420,13 +420,13 @@ publish(struct probe_report *r)
 
 /* The CPUs of a domain: its number is that of their third-level cache. */
 static hwloc_bitmap_t
-cpus_of(const struct topology *t, const char *domain)
+cpus_of(hwloc_const_bitmap_t all, const char *domain)
 {
 	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 	unsigned long wanted = strtoul(domain + strlen(DOMAIN_PREFIX), NULL, 10);
 	uint64_t id;
 
-	for (int cpu = hwloc_bitmap_first(t->open); cpu >= 0; cpu = hwloc_bitmap_next(t->open, cpu))
+	for (int cpu = hwloc_bitmap_first(all); cpu >= 0; cpu = hwloc_bitmap_next(all, cpu))
 		if (topology_l3_id((unsigned int)cpu, &id) && id == wanted)
 			hwloc_bitmap_set(cpus, (unsigned int)cpu);
 	return cpus;
@@ -467,13 +467,15 @@ static int
 measure_domain(struct probe_report *r, const struct probe_options *o, const struct topology *t,
 		const char *name, int dry, struct err *err)
 {
-	hwloc_bitmap_t inside = cpus_of(t, name), outside = hwloc_bitmap_alloc();
+	/* What this process may use; on a recorded tree it does not matter. */
+	hwloc_const_bitmap_t all = sys_live() ? t->open : t->online;
+	hwloc_bitmap_t inside = cpus_of(all, name), outside = hwloc_bitmap_alloc();
 	int cpus[2], rc;
 	struct reader readers[2];
 	size_t nb = 0;
 	struct domain d;
 
-	hwloc_bitmap_andnot(outside, t->open, inside);
+	hwloc_bitmap_andnot(outside, all, inside);
 	cpus[0] = hwloc_bitmap_first(inside);
 	cpus[1] = hwloc_bitmap_first(outside);
 	rc = open_domain(&d, name, err);

@@ -1,0 +1,286 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# idlectl probe without the module: what it says where it cannot measure, resctrl on trees that are made here,
+# exits from texts, and perf bench, made up and real, under settings that come back.
+. tests/tap.sh
+
+idlectl=$PWD/${BUILD:-build}/idlectl/idlectl
+[ -x "$idlectl" ] || bail "there is no $idlectl"
+
+# A directory of our own for lock and journal, so that nobody else's are in the way.
+if [ -z "${OWN_RUN-}" ]; then
+	OWN_RUN=1 exec unshare --mount --propagation private "$BASH" "$0"
+fi
+mount -t tmpfs tmpfs /run || bail "no mount of our own for /run"
+
+# probe ARGUMENTS...: output to $tmp/out and $tmp/err, exit code to rc.
+probe() {
+	timeout 60 "$idlectl" ${tree:+--sysroot "$tree"} probe "$@" >"$tmp/out" 2>"$tmp/err"
+	rc=$?
+}
+tree=
+
+# ends CODE WORDS: with that exit code and one line on stderr that has the words.
+ends() {
+	is $rc "$1" "exit code" && is "$(wc -l <"$tmp/err")" 1 "lines on stderr" && has "$tmp/err" "$2"
+}
+
+# ---- the command line ----
+
+while IFS='|' read -r code words arguments; do
+	# shellcheck disable=SC2086 # words
+	probe $arguments
+	ok "probe $arguments: $words" ends "$code" "$words"
+done <<'EOF'
+2|which one?|
+2|nothing: unknown probe|nothing
+2|--repeats 0|msr --repeats 0
+2|--repeats 1001|msr --repeats 1001
+2|--loops -1|msr --loops -1
+2|--warmup x|msr --warmup x
+2|--json and --csv|msr --json --csv
+2|--stores 65|fence --stores 65
+2|--stores 1,,2|fence --stores 1,,2
+2|--stores 1,1|fence --stores 1,1
+2|--pairs near|ipi --pairs near
+2|--to: needs --from|ipi --to 1
+2|--from: needs --to|ipi --from 0
+2|--to 0: the same|ipi --from 0 --to 0
+2|--to 9999|ipi --from 0 --to 9999
+2|exclude each other|ipi --self --mesh
+2|--seed: needs --mesh|ipi --seed 3
+2|--idle|ipi --self --idle
+2|--cpu 9999|msr --cpu 9999
+2|--script: needs --exits|msr --script /dev/null
+2|--pid: needs --exits|msr --pid 1
+2|--script: nothing is recorded|msr --exits --script /dev/null --pid 1
+2|--bench none|eoi --bench none --base as-is --other as-is
+2|--bench: needs|eoi --bench pipe --base as-is
+2|--base: needs --bench|eoi --base as-is
+2|--base busy: a scenario needs --cpu|eoi --bench pipe --base busy --other as-is
+2|--other /etc/passwd=1: not a file below|eoi --bench pipe --base as-is --other /etc/passwd=1
+2|--other /sys/../etc/passwd=1: not a file below|eoi --bench pipe --base as-is --other /sys/../etc/passwd=1
+1|there is no file /proc/sys/none|eoi --bench pipe --base as-is --other /proc/sys/none=1
+2|probe wake: needs --cpu|wake
+2|unknown option|wake --cpu 0 --mesh
+EOF
+
+if [ ! -e /dev/sibidle ]; then
+	for p in ipi fence msr eoi "wake --cpu 0"; do
+		# shellcheck disable=SC2086
+		probe $p
+		ok "$p without the module: exit code 4" ends 4 "sibidle.ko is not loaded"
+	done
+fi
+if [ ! -e /sys/fs/resctrl/info ]; then
+	probe resctrl
+	ok "no resctrl: exit code 4, and how to have it" ends 4 "mount -t resctrl"
+fi
+if [ ! -e /sys/kernel/tracing/events/kvm ]; then
+	probe msr --exits
+	ok "no guests here: exit code 4" ends 4 "--exits:"
+fi
+
+probe ipi --help
+ok "help of a probe" has "$tmp/out" "probe ipi" "--mesh" "--no-wait" "Example:"
+"$idlectl" --help >"$tmp/out"
+ok "help lists the probes" has "$tmp/out" "probe ipi" "probe fence" "probe msr" "probe eoi" "probe resctrl" "probe wake"
+"$idlectl" --completion >"$tmp/complete"
+complete() { # words...
+	bash -c '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _idlectl; echo "${COMPREPLY[@]}"' "$tmp/complete" "$@"
+}
+ok "completion of probe" is "$(complete idlectl probe '')" "ipi fence msr eoi resctrl wake" words
+ok "and of a probe's options" has <(complete idlectl probe fence --st) "--stores"
+
+# ---- resctrl ----
+
+# counters GROUP VALUE: both counters of a group in each domain of the tree.
+counters() {
+	local d
+	for d in $domains; do
+		mkdir -p "$tree/sys/fs/resctrl$1/mon_data/mon_L3_$d"
+		for f in mbm_local_bytes mbm_total_bytes; do
+			echo "$2" >"$tree/sys/fs/resctrl$1/mon_data/mon_L3_$d/$f"
+		done
+		echo 4096 >"$tree/sys/fs/resctrl$1/mon_data/mon_L3_$d/llc_occupancy"
+	done
+}
+
+# machine NAME DOMAINS: a machine of tests/data/machines with resctrl.
+machine() {
+	tree=$tmp/$1 domains=$2
+	tests/data/machines/unpack "$1" "$tree" || bail "$1 cannot be unpacked"
+	mkdir -p "$tree/sys/fs/resctrl/info/L3_MON" "$tree/sys/fs/resctrl/mon_groups"
+	echo 256 >"$tree/sys/fs/resctrl/info/L3_MON/num_rmids"
+	counters "" 1000
+}
+
+# same_fields: every row of the CSV has as many fields as its header, quotes taken into account.
+same_fields() {
+	/usr/bin/python3 -c 'import csv, sys
+rows = list(csv.reader(sys.stdin))
+assert len(rows) > 1 and {len(r) for r in rows} == {15}, rows' <"$tmp/out"
+}
+
+fact() { jq -r ".facts.mon_L3_$1.\"$2\"" "$tmp/out"; }
+
+machine skx-2s-6.1 "00 04"
+for i in $(seq 125); do
+	counters "/mon_groups/m$i" "$i"
+	[ "$i" -gt 62 ] || counters "/c$i" "$i"
+	[ "$i" -gt 62 ] || counters "/c$i/mon_groups/inner" 18446744073709551615
+done
+probe resctrl --repeats 6 --json
+ok "Intel, 250 groups" is $rc 0 "exit code"
+# The root, 125 groups of it, 62 control groups with one each.
+ok "both counters of each, in both domains" eval 'is "$(fact 00 counters)" 500 00 && is "$(fact 04 counters)" 500 04'
+ok "read in warm-up and repeats, local and remote" is "$(fact 00 numbers)" $((500 * 7 * 2)) reads
+ok "rows of both readers of both domains" is "$(jq -r '.rows[] | select(.repeats > 0) | .case' "$tmp/out" | sort -u | paste -sd ,)" \
+	"domain 00, local,domain 00, remote,domain 04, local,domain 04, remote" cases
+ok "raw, overhead and net of each" jq -e '[.rows[] | select(.metric == "reader cycles" and .repeats > 0) |
+	.raw > 0 and .overhead > 0 and .low <= .net and .net <= .high] | length == 4 and all' "$tmp/out"
+ok "all eight published figures" is "$(jq '[.rows[].published | numbers] | sort | map(tostring) | join(" ")' "$tmp/out")" \
+	'"1.22 2.21 2.98 3.25 4.49 4.62 7.91 8.05"' figures
+ok "said to be a recorded tree" has "$tmp/out" '"where": "recorded"' "a recorded tree"
+probe resctrl --domain 04 --repeats 6 --csv
+ok "one domain only" eval 'same_fields && ! grep -q "domain 00" "$tmp/out" && has "$tmp/out" "domain 04, local"'
+probe resctrl --domain 7
+ok "a domain that is not there: the others are named" ends 2 "--domain 7: there are: 00 04"
+
+machine zen3 "00 04"
+counters /mon_groups/busy Unavailable
+counters /c Error
+counters /c/mon_groups/x ""
+probe resctrl --repeats 2 --warmup 0 --json
+ok "AMD" is "$rc $(fact 00 counters)" "0 8" "exit code and counters"
+ok "what is no number is counted" eval 'is "$(fact 00 Unavailable)" 8 Unavailable && is "$(fact 00 Error)" 8 Error &&
+	is "$(fact 00 empty)" 8 empty && is "$(fact 00 numbers)" 8 numbers'
+ok "and said" has "$tmp/out" "mon_L3_00: 8 reads were Unavailable"
+ok "the published figure beside ours is AMD's" jq -e '[.rows[] | select(.repeats > 0 and .published != null) | .published_as |
+	startswith("cpu=AMD")] | length == 2 and all' "$tmp/out"
+rm -r "$tree/sys/fs/resctrl/c" "$tree/sys/fs/resctrl/mon_groups/busy"
+probe resctrl --repeats 2
+ok "groups that have gone are no error" is $rc 0 "exit code"
+find "$tree/sys/fs/resctrl" -name 'mbm_*' -delete
+probe resctrl
+ok "no counters: exit code 4" ends 4 "there are no mbm_local_bytes or mbm_total_bytes"
+rm -r "$tree/sys/fs/resctrl/info/L3_MON"
+probe resctrl
+ok "no monitoring: exit code 4" ends 4 "monitors no bandwidth"
+tree=
+
+# ---- exits ----
+
+# As the kernel's tracepoints have it on VMX (arch/x86/kvm/trace.h), not recorded.
+for i in $(seq 100); do
+	echo "CPU 0/KVM 4000 [003] 100.$(printf %06d $((i * 10))): kvm:kvm_exit: vcpu 0 reason MSR_WRITE rip 0xffffffff8106cf48 info1 0x0 info2 0x0"
+	echo "CPU 0/KVM 4000 [003] 100.$(printf %06d $((i * 10 + 2))): kvm:kvm_entry: vcpu 0, rip 0xffffffff8106cf4a"
+done >"$tmp/script"
+for i in $(seq 20); do
+	echo "CPU 1/KVM 4001 [001] 101.$(printf %06d $((i * 10))): kvm:kvm_exit: vcpu 1 reason HLT rip 0x1"
+	echo "CPU 1/KVM 4001 [001] 101.$(printf %06d $((i * 10 + 8))): kvm:kvm_entry: vcpu 1, rip 0x2"
+done >>"$tmp/script"
+probe msr --exits --script "$tmp/script"
+ok "the table has its columns" has "$tmp/out" "Reason" "Samples%" "Time%" "Avg"
+ok "MSR_WRITE first, with its shares" grep -Eq "^MSR_WRITE +100 +83.33% +55.56% +2.00us +2.00us +2.00us \( \+- 0.00% \)" "$tmp/out"
+ok "then HLT" grep -Eq "^HLT +20 +16.67% +44.44% +8.00us" "$tmp/out"
+ok "the published rows below" grep -q "^published MSR_WRITE  *2681713  *92.98%  *77.52%  *0.38us  *18.54us  *0.73us ( +- 0.02% )" "$tmp/out"
+probe msr --exits --script "$tmp/script" --csv
+ok "as CSV" same_fields
+probe msr --exits --script "$tmp/script" --json
+ok "as JSON" jq -e '[.rows[] | select(.case == "HLT" and .metric == "samples") | .raw] == [20]' "$tmp/out"
+head -n -1 "$tmp/script" | tail -n +2 >"$tmp/cut"
+probe msr --exits --script "$tmp/cut"
+ok "what has no partner is said" has "$tmp/out" "1 exits without an entry and 1 entries without an exit"
+for bad in /dev/null /bin/true; do
+	probe msr --exits --script $bad
+	ok "$bad: no exit in it" ends 1 "$bad: no exit of a guest in it"
+done
+probe msr --exits --script "$tmp"
+ok "a directory" ends 1 "Is a directory"
+probe msr --exits --script "$tmp/none"
+ok "a file that is not there" ends 1 "No such file"
+
+# ---- perf bench ----
+
+file=/proc/sys/kernel/printk_ratelimit
+before=$(cat $file)
+[ "$before" != 77 ] || bail "$file is 77"
+restored() { is "$(cat $file)" "$before" $file && is "$(ls /run/sibfwd | grep -v lock)" "" "what is left in /run/sibfwd"; }
+at_exit 'echo $before >$file'
+
+# ended PID: it runs no more; whoever has to be told of it may take a moment.
+ended() {
+	for _ in $(seq 50); do
+		grep -q '^State:.*[ZX]' "/proc/$1/status" 2>/dev/null || [ ! -e "/proc/$1" ] && return
+		sleep 0.1
+	done
+	cat "/proc/$1/status"
+	return 1
+}
+
+# A perf that takes 1 s and a little, and half as long where the file is 77; it writes down what it found.
+mkdir "$tmp/bin"
+cat >"$tmp/bin/perf" <<EOF
+#!/bin/bash
+found=\$(cat $file)
+echo \$found >>"$tmp/order"
+turn=\$(wc -l <"$tmp/order")
+[ ! -e "$tmp/fail" ] || { echo "perf: no such thing" >&2; exit 3; }
+[ ! -e "$tmp/sleep" ] || { sleep 30 & echo \$! >"$tmp/sleeper"; wait; }
+[ \$found = 77 ] && echo 0.5\$((turn % 3)) || echo 1.0\$((turn % 3))
+EOF
+chmod +x "$tmp/bin/perf"
+bench() { PATH=$tmp/bin:$PATH probe eoi --bench pipe --repeats 6 --warmup 0 "$@"; }
+
+bench --base as-is --other $file=77 --json
+ok "two settings: faster" eval 'is $rc 0 "exit code" && is "$(jq -r .facts.verdict "$tmp/out")" \
+	"the other is faster, beyond three standard errors" verdict'
+ok "base other other base" is "$(head -n 4 "$tmp/order" | paste -sd " ")" "$before 77 77 $before" order
+ok "the file is as before" restored
+bench --base $file=77 --other as-is
+ok "the other way round: slower" has "$tmp/out" "the other is slower, beyond three standard errors"
+bench --base as-is --other as-is --csv
+ok "the same setting twice" same_fields
+bench --base as-is --other as-is
+ok "is below the noise" has "$tmp/out" "below the noise"
+ok "published seconds stand beside" grep -Eq "base: as-is +mean .* 0.307 +bench=sched pipe -l 10000&patched=no" "$tmp/out"
+PATH=$tmp/bin:$PATH probe eoi --bench pipe --repeats 1 --warmup 0 --base as-is --other as-is
+ok "one run tells nothing" has "$tmp/out" "cannot be told from a single run"
+touch "$tmp/fail"
+bench --base as-is --other $file=77
+ok "perf fails: its own words" ends 1 "perf: exit code 3: perf: no such thing"
+ok "and nothing stays changed" restored
+rm "$tmp/fail"
+touch "$tmp/sleep"
+for signal in INT TERM KILL; do
+	rm -f "$tmp/sleeper"
+	PATH=$tmp/bin:$PATH "$idlectl" probe eoi --bench pipe --warmup 0 --base $file=77 --other as-is >"$tmp/out" 2>"$tmp/err" &
+	pid=$!
+	for _ in $(seq 100); do [ -s "$tmp/sleeper" ] && break; sleep 0.1; done
+	ok "the setting is applied" is "$(cat $file)" 77 $file
+	kill -$signal $pid
+	wait $pid
+	rc=$?
+	[ $signal = KILL ] || ok "SIG$signal: interrupted" ends 1 "idlectl: interrupted"
+	[ $signal = KILL ] || ok "SIG$signal: perf and what it started have ended" ended "$(cat "$tmp/sleeper")"
+	for _ in $(seq 50); do restored >/dev/null 2>&1 && break; sleep 0.1; done
+	ok "SIG$signal: the file is as before" restored
+	pkill -KILL -f "$tmp/bin/perf"
+done
+rm "$tmp/sleep"
+echo '#!/bin/sh' >"$tmp/bin/perf"
+bench --base as-is --other as-is
+ok "a perf that prints nothing" ends 1 "printed no number of seconds"
+PATH=$tmp "$idlectl" probe eoi --bench pipe --base as-is --other as-is >"$tmp/out" 2>"$tmp/err"
+rc=$?
+ok "no perf: exit code 4" ends 4 "perf is not installed"
+if perf bench -f simple sched pipe -l 10 >/dev/null 2>&1; then
+	probe eoi --bench pipe --base as-is --other as-is --repeats 2 --warmup 0
+	ok "the real one" is $rc 0 "exit code"
+else
+	skip "the real one" "no perf bench here"
+fi
+
+end_tests
