@@ -2,17 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # idlectl probe without the module: what it says where it cannot measure, resctrl on trees that are made here,
-# exits from texts, and perf bench, made up and real, under settings that come back.
+# exits from texts.
 . tests/tap.sh
 
 idlectl=$PWD/${BUILD:-build}/idlectl/idlectl
 [ -x "$idlectl" ] || bail "there is no $idlectl"
-
-# A directory of our own for lock and journal, so that nobody else's are in the way.
-if [ -z "${OWN_RUN-}" ]; then
-	OWN_RUN=1 exec unshare --mount --propagation private "$BASH" "$0"
-fi
-mount -t tmpfs tmpfs /run || bail "no mount of our own for /run"
 
 # probe ARGUMENTS...: output to $tmp/out and $tmp/err, exit code to rc.
 probe() {
@@ -55,13 +49,6 @@ done <<'EOF'
 2|--script: needs --exits|msr --script /dev/null
 2|--pid: needs --exits|msr --pid 1
 2|--script: nothing is recorded|msr --exits --script /dev/null --pid 1
-2|--bench none|eoi --bench none --base as-is --other as-is
-2|--bench: needs|eoi --bench pipe --base as-is
-2|--base: needs --bench|eoi --base as-is
-2|--base busy: a scenario needs --cpu|eoi --bench pipe --base busy --other as-is
-2|--other /etc/passwd=1: not a file below|eoi --bench pipe --base as-is --other /etc/passwd=1
-2|--other /sys/../etc/passwd=1: not a file below|eoi --bench pipe --base as-is --other /sys/../etc/passwd=1
-1|there is no file /proc/sys/none|eoi --bench pipe --base as-is --other /proc/sys/none=1
 2|probe wake: needs --cpu|wake
 2|unknown option|wake --cpu 0 --mesh
 EOF
@@ -201,86 +188,5 @@ probe msr --exits --script "$tmp"
 ok "a directory" ends 1 "Is a directory"
 probe msr --exits --script "$tmp/none"
 ok "a file that is not there" ends 1 "No such file"
-
-# ---- perf bench ----
-
-file=/proc/sys/kernel/printk_ratelimit
-before=$(cat $file)
-[ "$before" != 77 ] || bail "$file is 77"
-restored() { is "$(cat $file)" "$before" $file && is "$(ls /run/sibfwd | grep -v lock)" "" "what is left in /run/sibfwd"; }
-at_exit 'echo $before >$file'
-
-# ended PID: it runs no more; whoever has to be told of it may take a moment.
-ended() {
-	for _ in $(seq 50); do
-		grep -q '^State:.*[ZX]' "/proc/$1/status" 2>/dev/null || [ ! -e "/proc/$1" ] && return
-		sleep 0.1
-	done
-	cat "/proc/$1/status"
-	return 1
-}
-
-# A perf that takes 1 s and a little, and half as long where the file is 77; it writes down what it found.
-mkdir "$tmp/bin"
-cat >"$tmp/bin/perf" <<EOF
-#!/bin/bash
-found=\$(cat $file)
-echo \$found >>"$tmp/order"
-turn=\$(wc -l <"$tmp/order")
-[ ! -e "$tmp/fail" ] || { echo "perf: no such thing" >&2; exit 3; }
-[ ! -e "$tmp/sleep" ] || { sleep 30 & echo \$! >"$tmp/sleeper"; wait; }
-[ \$found = 77 ] && echo 0.5\$((turn % 3)) || echo 1.0\$((turn % 3))
-EOF
-chmod +x "$tmp/bin/perf"
-bench() { PATH=$tmp/bin:$PATH probe eoi --bench pipe --repeats 6 --warmup 0 "$@"; }
-
-bench --base as-is --other $file=77 --json
-ok "two settings: faster" eval 'is $rc 0 "exit code" && is "$(jq -r .facts.verdict "$tmp/out")" \
-	"the other is faster, beyond three standard errors" verdict'
-ok "base other other base" is "$(head -n 4 "$tmp/order" | paste -sd " ")" "$before 77 77 $before" order
-ok "the file is as before" restored
-bench --base $file=77 --other as-is
-ok "the other way round: slower" has "$tmp/out" "the other is slower, beyond three standard errors"
-bench --base as-is --other as-is --csv
-ok "the same setting twice" same_fields
-bench --base as-is --other as-is
-ok "is below the noise" has "$tmp/out" "below the noise"
-ok "published seconds stand beside" grep -Eq "base: as-is +mean .* 0.307 +bench=sched pipe -l 10000&patched=no" "$tmp/out"
-PATH=$tmp/bin:$PATH probe eoi --bench pipe --repeats 1 --warmup 0 --base as-is --other as-is
-ok "one run tells nothing" has "$tmp/out" "cannot be told from a single run"
-touch "$tmp/fail"
-bench --base as-is --other $file=77
-ok "perf fails: its own words" ends 1 "perf: exit code 3: perf: no such thing"
-ok "and nothing stays changed" restored
-rm "$tmp/fail"
-touch "$tmp/sleep"
-for signal in INT TERM KILL; do
-	rm -f "$tmp/sleeper"
-	PATH=$tmp/bin:$PATH "$idlectl" probe eoi --bench pipe --warmup 0 --base $file=77 --other as-is >"$tmp/out" 2>"$tmp/err" &
-	pid=$!
-	for _ in $(seq 100); do [ -s "$tmp/sleeper" ] && break; sleep 0.1; done
-	ok "the setting is applied" is "$(cat $file)" 77 $file
-	kill -$signal $pid
-	wait $pid
-	rc=$?
-	[ $signal = KILL ] || ok "SIG$signal: interrupted" ends 1 "idlectl: interrupted"
-	[ $signal = KILL ] || ok "SIG$signal: perf and what it started have ended" ended "$(cat "$tmp/sleeper")"
-	for _ in $(seq 50); do restored >/dev/null 2>&1 && break; sleep 0.1; done
-	ok "SIG$signal: the file is as before" restored
-	pkill -KILL -f "$tmp/bin/perf"
-done
-rm "$tmp/sleep"
-echo '#!/bin/sh' >"$tmp/bin/perf"
-bench --base as-is --other as-is
-ok "a perf that prints nothing" ends 1 "printed no number of seconds"
-PATH=$tmp "$idlectl" probe eoi --bench pipe --base as-is --other as-is >"$tmp/out" 2>"$tmp/err"
-rc=$?
-ok "no perf: exit code 4" ends 4 "perf is not installed"
-if perf bench -f simple sched pipe -l 10 >/dev/null 2>&1; then
-	probe eoi --bench pipe --base as-is --other as-is --repeats 2 --warmup 0
-	ok "the real one" is $rc 0 "exit code"
-else
-	skip "the real one" "no perf bench here"
-fi
 
 end_tests

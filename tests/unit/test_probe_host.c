@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The probes that need no module: exits of guests, counters of resctrl, benchmarks under settings. */
+/* The probes that need no module: exits of guests, counters of resctrl. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,6 @@
 
 #include <cmocka.h>
 
-#include "probe_bench.h"
 #include "probe_exits.h"
 #include "probe_resctrl.h"
 #include "sysroot.h"
@@ -356,66 +355,6 @@ a_group_that_vanishes_is_named_and_left(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-/* ---- benchmarks ---- */
-
-static struct bench_runs
-published_runs(const char *bench, const char *patched)
-{
-	const struct published *p = published_find("eoi");
-	char where[64];
-
-	snprintf(where, sizeof(where), "bench=%s&patched=%s", bench, patched);
-	return (struct bench_runs){ (size_t)published_figure(p, where, "runs"),
-		published_figure(p, where, "seconds"), published_figure(p, where, "rse_pct") };
-}
-
-/*
- * In standard deviations of one run nothing is beyond three, which is what was published. In standard errors
- * messaging is not, and pipe is.
- */
-static void
-published_verdicts(void **state)
-{
-	struct bench_runs a = published_runs("sched messaging", "no");
-	struct bench_runs b = published_runs("sched messaging", "yes");
-	struct bench_difference d = bench_compare(&a, &b);
-
-	(void)state;
-	assert_int_equal(a.n, 100);
-	/* 0.395370891 / 0.414666797 - 1; se = hypot(0.0053492, 0.0041119) = 0.0067470 */
-	assert_near(d.percent, -4.65335, 1e-5);
-	assert_near(d.errors, -2.85991, 1e-3);
-	assert_near(d.deviations, -0.40445, 1e-3);
-	assert_int_equal(d.verdict, BENCH_BELOW_NOISE);
-	a = published_runs("sched pipe -l 10000", "no");
-	b = published_runs("sched pipe -l 10000", "yes");
-	d = bench_compare(&a, &b);
-	assert_near(d.percent, -0.743157, 1e-5);
-	assert_true(fabs(d.errors) > 3 && fabs(d.deviations) < 3);
-	assert_int_equal(d.verdict, BENCH_FASTER);
-}
-
-static void
-verdicts_by_hand(void **state)
-{
-	const double base[] = { 1, 1.1, 0.9 }, slow[] = { 2, 2.1, 1.9 }, same[] = { 1, 1, 1 };
-	struct bench_runs a = bench_runs_of(base, 3), b = bench_runs_of(slow, 3);
-	struct bench_runs c = bench_runs_of(same, 3), single = bench_runs_of(base, 1);
-	struct bench_difference d = bench_compare(&a, &b);
-
-	(void)state;
-	/* sd 0.1 each: se of a mean 0.1 / sqrt 3, of the difference sqrt 2 times that */
-	assert_near(a.rse, 5.7735027, 1e-7);
-	assert_near(d.errors, 12.247449, 1e-7);
-	assert_near(d.deviations, 10, 1e-9);
-	assert_int_equal(d.verdict, BENCH_SLOWER);
-	assert_int_equal(bench_compare(&b, &a).verdict, BENCH_FASTER);
-	assert_int_equal(bench_compare(&a, &a).verdict, BENCH_BELOW_NOISE);
-	assert_int_equal(bench_compare(&c, &c).verdict, BENCH_BELOW_NOISE);
-	assert_int_equal(bench_compare(&single, &single).verdict, BENCH_UNKNOWN);
-	assert_int_equal(bench_compare(&a, &single).verdict, BENCH_UNKNOWN);
-}
-
 int
 main(void)
 {
@@ -427,8 +366,6 @@ main(void)
 		cmocka_unit_test(published_reads_come_out),
 		cmocka_unit_test(reads_by_hand),
 		cmocka_unit_test(values_are_told_apart),
-		cmocka_unit_test(published_verdicts),
-		cmocka_unit_test(verdicts_by_hand),
 		/* The last, as it looks at a tree from then on. */
 		cmocka_unit_test(a_group_that_vanishes_is_named_and_left),
 	};
