@@ -120,7 +120,7 @@ ok "perf is not installed" eval 'mkdir "$tmp/empty"; perf_is run 0
 
 # ---- what is run, and what is told ----
 
-free() { [ ! -e /run/sibfwd/journal ] && flock -w 5 /run/sibfwd/lock true; }
+free() { flock -w 5 /run/sibfwd/lock true && [ ! -e /run/sibfwd/journal ]; }
 
 perf_is run 0
 ok "as it is, twice" eval 'probe --bench messaging "${two[@]}" --repeats 6; worked'
