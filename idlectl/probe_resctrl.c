@@ -22,6 +22,8 @@
 #define DRY_FILE RESCTRL "/info/L3_MON/num_rmids" /* a constant: reads no counter */
 #define READER_CYCLES "reader cycles"
 #define MILLIONS "Mcycles"
+#define PER_COUNTER "per counter"
+#define CYCLES "cycles"
 
 static const char *const files[] = { "mbm_local_bytes", "mbm_total_bytes" };
 #define NB_FILES (sizeof(files) / sizeof(files[0]))
@@ -57,7 +59,7 @@ resctrl_rows(struct probe_report *r, const char *name, const struct resctrl_figu
 	if (f->serving != NULL)
 		add_divided(r, name, "serving CPU cycles", MILLIONS, f, f->serving, f->serving_dry,
 				NULL);
-	add_divided(r, name, "per counter", f->tsc ? "TSC cycles" : "cycles", f, f->raw, f->dry,
+	add_divided(r, name, PER_COUNTER, f->tsc ? "TSC cycles" : CYCLES, f, f->raw, f->dry,
 			f->counters);
 	report_add(r, name, "read rate", "counters/s", rate, NULL, f->n);
 	free(rate);
@@ -65,7 +67,7 @@ resctrl_rows(struct probe_report *r, const char *name, const struct resctrl_figu
 
 /* ---- published figures ---- */
 
-#define EPYC "cpu=AMD EPYC 7B12&groups=250"
+#define EPYC "cpu=AMD EPYC 7B12&groups=250" /* two counters a group */
 #define XEON "cpu=Intel Xeon Gold 6268CL&groups=190"
 
 static const struct {
@@ -98,14 +100,31 @@ has_queue(const char *kernel)
 			(major == 6 && minor >= 9);
 }
 
-/* Whether a row is of that reader. */
 static bool
-is_of(const struct probe_row *row, const char *reader)
+ends_in(const char *name, const char *end)
 {
-	size_t name = strlen(row->name), end = strlen(reader);
+	return strlen(name) > strlen(end) && strcmp(name + strlen(name) - strlen(end), end) == 0;
+}
 
-	return strcmp(row->metric, READER_CYCLES) == 0 && strcmp(row->unit, MILLIONS) == 0 &&
-			name > end && strcmp(row->name + name - end, reader) == 0;
+/* Put a published figure beside the rows of that reader, in their unit. False where there is none. */
+static bool
+publish_beside(struct probe_report *r, const char *where, const char *reader, bool amd)
+{
+	bool beside = false;
+
+	for (size_t i = 0; i < r->nb; i++) {
+		struct probe_row *row = &r->rows[i];
+
+		if (!ends_in(row->name, reader))
+			continue;
+		if (strcmp(row->metric, PER_COUNTER) == 0 && strcmp(row->unit, CYCLES) == 0)
+			report_publish(r, row, where, "mcycles", 1e6 / (amd ? 500 : 380));
+		if (strcmp(row->metric, READER_CYCLES) != 0 || strcmp(row->unit, MILLIONS) != 0)
+			continue;
+		report_publish(r, row, where, "mcycles", 1);
+		beside = true;
+	}
+	return beside;
 }
 
 void
@@ -114,18 +133,13 @@ resctrl_publish(struct probe_report *r, bool amd, const char *kernel)
 	bool queue = has_queue(kernel);
 
 	for (size_t i = 0; i < sizeof(published) / sizeof(published[0]); i++) {
+		const char *where = published[i].where, *reader = published[i].reader;
 		bool same = published[i].amd == amd && published[i].patched == !queue &&
-				(queue || strcmp(published[i].reader, ", local") == 0);
-		bool beside = false;
+				(queue || strcmp(reader, ", local") == 0);
 
-		for (size_t k = 0; k < r->nb && same; k++)
-			if (is_of(&r->rows[k], published[i].reader)) {
-				report_publish(r, &r->rows[k], published[i].where, "mcycles", 1);
-				beside = true;
-			}
-		if (!beside)
-			report_add_published(r, "published", READER_CYCLES, MILLIONS,
-					published[i].where, "mcycles", 1);
+		if (!same || !publish_beside(r, where, reader, amd))
+			report_add_published(r, "published", READER_CYCLES, MILLIONS, where,
+					"mcycles", 1);
 	}
 }
 
@@ -362,6 +376,8 @@ open_others(struct probe_report *r, struct cycles *c, hwloc_const_bitmap_t cpus,
 		}
 		c->others[c->nb++] = fd;
 	}
+	if (c->nb == 0)
+		report_note(r, "CPU %d has its domain to itself: no serving CPU cycles", reader);
 }
 
 static void

@@ -21,8 +21,8 @@ struct resctrl_figures {
 void resctrl_rows(struct probe_report *r, const char *name, const struct resctrl_figures *f);
 
 /*
- * Put the published figures beside the rows "reader cycles" that were measured by the same vendor's CPU in
- * the same way, and the others below. kernel is a release, as "6.12.1".
+ * Put the published figures beside the rows that were measured by the same vendor's CPU in the same way,
+ * where they are in cycles too, and the others below. kernel is a release, as "6.12.1".
  */
 void resctrl_publish(struct probe_report *r, bool amd, const char *kernel);
 
