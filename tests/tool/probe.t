@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# idlectl probe without the module: what it says where it cannot measure, resctrl on trees that are made here,
-# exits from texts.
+# idlectl probe without the module: what it says where it cannot measure, exits from texts.
 . tests/tap.sh
 
 idlectl=$PWD/${BUILD:-build}/idlectl/idlectl
@@ -10,10 +9,9 @@ idlectl=$PWD/${BUILD:-build}/idlectl/idlectl
 
 # probe ARGUMENTS...: output to $tmp/out and $tmp/err, exit code to rc.
 probe() {
-	timeout 60 "$idlectl" ${tree:+--sysroot "$tree"} probe "$@" >"$tmp/out" 2>"$tmp/err"
+	timeout 60 "$idlectl" probe "$@" >"$tmp/out" 2>"$tmp/err"
 	rc=$?
 }
-tree=
 
 # ends CODE WORDS: with that exit code and one line on stderr that has the words.
 ends() {
@@ -80,28 +78,7 @@ complete() { # words...
 ok "completion of probe" is "$(complete idlectl probe '')" "ipi fence msr eoi resctrl wake" words
 ok "and of a probe's options" has <(complete idlectl probe fence --st) "--stores"
 
-# ---- resctrl ----
-
-# counters GROUP VALUE: both counters of a group in each domain of the tree.
-counters() {
-	local d
-	for d in $domains; do
-		mkdir -p "$tree/sys/fs/resctrl$1/mon_data/mon_L3_$d"
-		for f in mbm_local_bytes mbm_total_bytes; do
-			echo "$2" >"$tree/sys/fs/resctrl$1/mon_data/mon_L3_$d/$f"
-		done
-		echo 4096 >"$tree/sys/fs/resctrl$1/mon_data/mon_L3_$d/llc_occupancy"
-	done
-}
-
-# machine NAME DOMAINS: a machine of tests/data/machines with resctrl.
-machine() {
-	tree=$tmp/$1 domains=$2
-	tests/data/machines/unpack "$1" "$tree" || bail "$1 cannot be unpacked"
-	mkdir -p "$tree/sys/fs/resctrl/info/L3_MON" "$tree/sys/fs/resctrl/mon_groups"
-	echo 256 >"$tree/sys/fs/resctrl/info/L3_MON/num_rmids"
-	counters "" 1000
-}
+# ---- exits ----
 
 # same_fields: every row of the CSV has as many fields as its header, quotes taken into account.
 same_fields() {
@@ -109,55 +86,6 @@ same_fields() {
 rows = list(csv.reader(sys.stdin))
 assert len(rows) > 1 and {len(r) for r in rows} == {15}, rows' <"$tmp/out"
 }
-
-fact() { jq -r ".facts.mon_L3_$1.\"$2\"" "$tmp/out"; }
-
-machine skx-2s-6.1 "00 04"
-for i in $(seq 125); do
-	counters "/mon_groups/m$i" "$i"
-	[ "$i" -gt 62 ] || counters "/c$i" "$i"
-	[ "$i" -gt 62 ] || counters "/c$i/mon_groups/inner" 18446744073709551615
-done
-probe resctrl --repeats 6 --json
-ok "Intel, 250 groups" is $rc 0 "exit code"
-# The root, 125 groups of it, 62 control groups with one each.
-ok "both counters of each, in both domains" eval 'is "$(fact 00 counters)" 500 00 && is "$(fact 04 counters)" 500 04'
-ok "read in warm-up and repeats, local and remote" is "$(fact 00 numbers)" $((500 * 7 * 2)) reads
-ok "rows of both readers of both domains" is "$(jq -r '.rows[] | select(.repeats > 0) | .case' "$tmp/out" | sort -u | paste -sd ,)" \
-	"domain 00, local,domain 00, remote,domain 04, local,domain 04, remote" cases
-ok "raw, overhead and net of each" jq -e '[.rows[] | select(.metric == "reader cycles" and .repeats > 0) |
-	.raw > 0 and .overhead > 0 and .low <= .net and .net <= .high] | length == 4 and all' "$tmp/out"
-ok "all eight published figures" is "$(jq '[.rows[].published | numbers] | sort | map(tostring) | join(" ")' "$tmp/out")" \
-	'"1.22 2.21 2.98 3.25 4.49 4.62 7.91 8.05"' figures
-ok "said to be a recorded tree" has "$tmp/out" '"where": "recorded"' "a recorded tree"
-probe resctrl --domain 04 --repeats 6 --csv
-ok "one domain only" eval 'same_fields && ! grep -q "domain 00" "$tmp/out" && has "$tmp/out" "domain 04, local"'
-probe resctrl --domain 7
-ok "a domain that is not there: the others are named" ends 2 "--domain 7: there are: 00 04"
-
-machine zen3 "00 04"
-counters /mon_groups/busy Unavailable
-counters /c Error
-counters /c/mon_groups/x ""
-probe resctrl --repeats 2 --warmup 0 --json
-ok "AMD" is "$rc $(fact 00 counters)" "0 8" "exit code and counters"
-ok "what is no number is counted" eval 'is "$(fact 00 Unavailable)" 8 Unavailable && is "$(fact 00 Error)" 8 Error &&
-	is "$(fact 00 empty)" 8 empty && is "$(fact 00 numbers)" 8 numbers'
-ok "and said" has "$tmp/out" "mon_L3_00: 8 reads were Unavailable"
-ok "the published figure beside ours is AMD's" jq -e '[.rows[] | select(.repeats > 0 and .published != null) | .published_as |
-	startswith("cpu=AMD")] | length == 2 and all' "$tmp/out"
-rm -r "$tree/sys/fs/resctrl/c" "$tree/sys/fs/resctrl/mon_groups/busy"
-probe resctrl --repeats 2
-ok "groups that have gone are no error" is $rc 0 "exit code"
-find "$tree/sys/fs/resctrl" -name 'mbm_*' -delete
-probe resctrl
-ok "no counters: exit code 4" ends 4 "there are no mbm_local_bytes or mbm_total_bytes"
-rm -r "$tree/sys/fs/resctrl/info/L3_MON"
-probe resctrl
-ok "no monitoring: exit code 4" ends 4 "monitors no bandwidth"
-tree=
-
-# ---- exits ----
 
 # As the kernel's tracepoints have it on VMX (arch/x86/kvm/trace.h), not recorded.
 for i in $(seq 100); do
