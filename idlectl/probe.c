@@ -227,6 +227,14 @@ row_json(const struct probe_row *row)
 	return json;
 }
 
+/* To be freed. */
+static char *
+comparable_of(const struct probe_report *r)
+{
+	return r->comparable != NULL ? sys_format("%s", r->comparable)
+				     : published_comparable(r->system);
+}
+
 json_t *
 report_json(const struct probe_report *r)
 {
@@ -240,7 +248,7 @@ report_json(const struct probe_report *r)
 			"rows", rows, "histograms", r->histograms, "notes", r->notes);
 	if (r->system == NULL)
 		return json;
-	comparable = published_comparable(r->system);
+	comparable = comparable_of(r);
 	json_object_set_new(json, "published",
 			json_pack("{s:s, s:s, s:s, s:s}", "machine", r->system->machine, "source",
 					r->system->source, "date", r->system->date, "comparable",
@@ -391,7 +399,7 @@ print_table(const struct probe_report *r, bool histograms, const char *comparabl
 void
 report_print(const struct probe_report *r, enum probe_format format, bool histograms)
 {
-	char *comparable = r->system != NULL ? published_comparable(r->system) : NULL;
+	char *comparable = r->system != NULL ? comparable_of(r) : NULL;
 
 	if (format == PROBE_JSON)
 		print_json(r);

@@ -42,6 +42,7 @@ struct probe_report {
 	json_t *notes; /* array of sentences that go below the table */
 	json_t *histograms; /* array of {case, unit, bins: [{from, to, count}]} */
 	json_t *facts; /* object of what else is known: seed, offset, skew */
+	const char *comparable; /* with what is published; NULL: by this machine */
 	void (*table)(const struct probe_report
 					*r); /* prints the rows another way; NULL: as ever */
 };

@@ -368,6 +368,8 @@ probe_exits(struct probe_report *r, const struct probe_options *o, struct err *e
 		exits_rows(r, &e);
 		publish(r);
 		r->table = print_exits;
+		if (o->script != NULL)
+			r->comparable = "no: recorded, on a machine that the file does not tell";
 		json_object_set_new(r->facts, "exits_without_entry",
 				json_integer((json_int_t)e.without_entry));
 		json_object_set_new(r->facts, "entries_without_exit",

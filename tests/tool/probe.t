@@ -105,6 +105,10 @@ probe msr --exits --script "$tmp/script" --csv
 ok "as CSV" same_fields
 probe msr --exits --script "$tmp/script" --json
 ok "as JSON" jq -e '[.rows[] | select(.case == "HLT" and .metric == "samples") | .raw] == [20]' "$tmp/out"
+probe msr --exits --script tests/data/kvm-svm.perf-script --csv
+ok "a recorded run of KVM on SVM" eval 'is $rc 0 "exit code" && same_fields && grep -q "^msr,msr,samples,exits,1,38," "$tmp/out"'
+probe msr --exits --script tests/data/kvm-svm.perf-script
+ok "and it is not put beside the published machine" has "$tmp/out" "comparable: no: recorded, on a machine that the file does not tell"
 head -n -1 "$tmp/script" | tail -n +2 >"$tmp/cut"
 probe msr --exits --script "$tmp/cut"
 ok "what has no partner is said" has "$tmp/out" "1 exits without an entry and 1 entries without an exit"
