@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "probe.h"
 #include "stats.h"
@@ -223,6 +227,14 @@ row_json(const struct probe_row *row)
 	return json;
 }
 
+/* To be freed. */
+static char *
+comparable_of(const struct probe_report *r)
+{
+	return r->comparable != NULL ? sys_format("%s", r->comparable)
+				     : published_comparable(r->system);
+}
+
 json_t *
 report_json(const struct probe_report *r)
 {
@@ -236,7 +248,7 @@ report_json(const struct probe_report *r)
 			"rows", rows, "histograms", r->histograms, "notes", r->notes);
 	if (r->system == NULL)
 		return json;
-	comparable = published_comparable(r->system);
+	comparable = comparable_of(r);
 	json_object_set_new(json, "published",
 			json_pack("{s:s, s:s, s:s, s:s}", "machine", r->system->machine, "source",
 					r->system->source, "date", r->system->date, "comparable",
@@ -370,7 +382,10 @@ print_table(const struct probe_report *r, bool histograms, const char *comparabl
 
 	if (sys_live() && sys_emulated())
 		printf("emulated: the figures say nothing about any machine's speed\n");
-	print_rows(r);
+	if (r->table != NULL)
+		r->table(r);
+	else
+		print_rows(r);
 	if (r->system != NULL)
 		printf("published: %s, %s, %s; comparable: %s\n", r->system->machine,
 				r->system->source, r->system->date, comparable);
@@ -384,7 +399,7 @@ print_table(const struct probe_report *r, bool histograms, const char *comparabl
 void
 report_print(const struct probe_report *r, enum probe_format format, bool histograms)
 {
-	char *comparable = r->system != NULL ? published_comparable(r->system) : NULL;
+	char *comparable = r->system != NULL ? comparable_of(r) : NULL;
 
 	if (format == PROBE_JSON)
 		print_json(r);
@@ -509,6 +524,93 @@ probe_join(pthread_t thread)
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
 	} while (pthread_timedjoin_np(thread, NULL, &until) != 0);
+}
+
+/* The last line of a file that says something. */
+static void
+last_line(FILE *in, char *text, size_t size)
+{
+	char line[256];
+
+	text[0] = '\0';
+	rewind(in);
+	while (fgets(line, sizeof(line), in) != NULL) {
+		line[strcspn(line, "\n")] = '\0';
+		if (line[strspn(line, " \t")] != '\0')
+			snprintf(text, size, "%s", one_line(line));
+	}
+}
+
+/* Start it with these as stdout and stderr, as the first of a process group. Returns its number, or -1. */
+static pid_t
+start(char *const argv[], FILE *out, FILE *errors, struct err *err)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	pid_t pid;
+	int rc;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&actions, fileno(out), 1);
+	posix_spawn_file_actions_adddup2(&actions, fileno(errors), 2);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP);
+	rc = posix_spawnp(&pid, argv[0], &actions, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&actions);
+	if (rc == 0)
+		return pid;
+	if (rc == ENOENT)
+		return err_set(err, EXIT_SKIPPED, "%s is not installed (linux-perf)", argv[0]);
+	return err_set(err, EXIT_FAILED, "%s: %s", argv[0], strerror(rc));
+}
+
+static int
+finish(pid_t pid, const char *name, FILE *errors, struct err *err)
+{
+	char line[256];
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (probe_interrupted())
+			kill(-pid, SIGKILL);
+	if (probe_interrupted()) {
+		kill(-pid, SIGKILL);
+		return err_set(err, EXIT_FAILED, "interrupted");
+	}
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	last_line(errors, line, sizeof(line));
+	if (WIFSIGNALED(status))
+		return err_set(err, EXIT_FAILED, "%s: ended by signal %d", name, WTERMSIG(status));
+	return err_set(err, EXIT_FAILED, "%s: exit code %d%s%s", name, WEXITSTATUS(status),
+			line[0] != '\0' ? ": " : "", line);
+}
+
+FILE *
+probe_spawn(char *const argv[], struct err *err)
+{
+	FILE *out = tmpfile(), *errors = tmpfile();
+	pid_t pid;
+	int rc = -1;
+
+	if (out == NULL || errors == NULL) {
+		err_set(err, EXIT_FAILED, "a temporary file: %s", strerror(errno));
+	} else {
+		pid = start(argv, out, errors, err);
+		if (pid > 0)
+			rc = finish(pid, argv[0], errors, err);
+	}
+	if (errors != NULL)
+		fclose(errors);
+	if (rc == 0) {
+		rewind(out);
+		return out;
+	}
+	if (out != NULL)
+		fclose(out);
+	return NULL;
 }
 
 int

@@ -42,6 +42,9 @@ struct probe_report {
 	json_t *notes; /* array of sentences that go below the table */
 	json_t *histograms; /* array of {case, unit, bins: [{from, to, count}]} */
 	json_t *facts; /* object of what else is known: seed, offset, skew */
+	const char *comparable; /* with what is published; NULL: by this machine */
+	void (*table)(const struct probe_report
+					*r); /* prints the rows another way; NULL: as ever */
 };
 
 /* Begin and free a report; system is the name of a file of published figures, or NULL. */
@@ -165,6 +168,13 @@ bool probe_interrupted(void);
 
 /* Wait for a thread that makes a request. A signal reaches one thread only: this one passes it on. */
 void probe_join(pthread_t thread);
+
+/*
+ * Run a program of that name, found by PATH, to its end. Returns what it wrote to stdout, from its start, to be closed, or
+ * NULL with err set: 4 where it is not installed, 1 with the last line of its stderr where it failed. A
+ * signal to us ends it and whatever it has started.
+ */
+FILE *probe_spawn(char *const argv[], struct err *err);
 
 /* Run the calling thread on that CPU only, from now on. Returns 0, or -1 with err set. */
 int probe_pin(unsigned int cpu, struct err *err);

@@ -2,7 +2,7 @@
 /* idlectl probe msr: what one WRMSR costs. */
 #include <string.h>
 
-#include "probe.h"
+#include "probe_exits.h"
 
 enum { EMPTY, SPEC_CTRL, TSC_AUX, TSC_DEADLINE, SELF_IPI };
 
@@ -18,6 +18,13 @@ static const struct local_case cases[] = {
 int
 probe_msr(struct probe_report *r, const struct probe_options *o, struct err *err)
 {
+	if (o->exits)
+		return probe_exits(r, o, err);
+	if (o->script != NULL || o->pid != 0 || o->duration > 0)
+		return err_set(err, EXIT_USAGE, "--%s: needs --exits",
+				o->script != NULL	      ? "script"
+						: o->pid != 0 ? "pid"
+							      : "duration");
 	if (probe_local(r, o, SIBIDLE_PROBE_MSR, cases, NB_CASES, true, err) != 0)
 		return -1;
 	if (strcmp(probe_where(), "guest") == 0)
