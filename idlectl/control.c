@@ -228,12 +228,20 @@ control_verify(struct control *c, struct err *err)
 }
 
 int
+control_write(struct control *c, const char *path, const char *value, struct err *err)
+{
+	/* Before: what fails half-way is taken back too. */
+	c->written = true;
+	return journal_write(&c->journal, path, value, err);
+}
+
+int
 control_restore(struct control *c, struct err *err)
 {
 	struct restored r;
 	int rc;
 
-	if (c->scenario == NULL)
+	if (c->scenario == NULL && !c->written)
 		return 0;
 	/*
 	 * Files first: a load's end may be slow to come where something else has the CPU. What could
@@ -243,8 +251,10 @@ control_restore(struct control *c, struct err *err)
 	sibidle_let_go(c);
 	load_end(c->load);
 	c->load = NULL;
-	if (rc == 0)
+	if (rc == 0) {
 		c->scenario = NULL;
+		c->written = false;
+	}
 	restored_print(&r, c->who);
 	restored_free(&r);
 	return rc;

@@ -8,6 +8,7 @@
  *	control_begin	lock, journal, and a supervisor: a process that restores when this one dies
  *	control_apply	writes what the scenario wants
  *	control_verify	looks whether it took
+ *	control_write	writes a file of the machine
  *	control_guard	starts the supervisor anew, should somebody have killed it
  *	control_guarded	only looks whether it lives
  *	control_restore	takes it back; may be applied again
@@ -35,6 +36,7 @@ struct control {
 	/* What is applied. */
 	unsigned int cpu;
 	const struct scenario *scenario; /* NULL: nothing */
+	bool written; /* files beside it */
 	struct sibidle module; /* fd -1: not used */
 	struct sibidle_samples at_apply; /* in the mode, before it was applied */
 	struct load *load; /* NULL: none */
@@ -60,6 +62,12 @@ int control_apply(struct control *c, unsigned int cpu, const struct scenario *s,
 int control_verify(struct control *c, struct err *err);
 
 /*
+ * Write value to a file below /sys or /proc/sys, until control_restore(). Returns 0, or -1 with err set and
+ * the file as it was.
+ */
+int control_write(struct control *c, const char *path, const char *value, struct err *err);
+
+/*
  * Where the supervisor has died, start another one and say so: to be called when SIGCHLD comes, and
  * before it is waited for. Returns 0, or -1 with err set where there is none.
  */
@@ -68,7 +76,7 @@ int control_guard(struct control *c, struct err *err);
 /* Whether the supervisor lives: for a process that forwards packets, which does not fork. */
 bool control_guarded(struct control *c);
 
-/* Take the scenario back. Without one nothing happens. Returns 0, or -1 with err set (6). */
+/* Take scenario and files back. Without any nothing happens. Returns 0, or -1 with err set (6). */
 int control_restore(struct control *c, struct err *err);
 
 /* Restore and let go of lock and supervisor; a zeroed control, or one that failed to begin, is fine. */

@@ -158,8 +158,8 @@ static const struct option_row option_rows[] = {
 			COUNT(probe.repeats, 1, PROBE_REPEATS_MAX) },
 	{ "warmup", "N", TAKES_PROBE, "repeats before these, which do not count (1)", set_count,
 			COUNT(probe.warmup, 0, PROBE_REPEATS_MAX) },
-	{ "loops", "N", TAKES_LOOPS, "operations a repeat (1000; wake 200)", set_count,
-			COUNT(probe.loops, 1, PROBE_LOOPS_MAX) },
+	{ "loops", "N", TAKES_LOOPS, "operations a repeat (1000; wake 200; bench pipe 10000)",
+			set_count, COUNT(probe.loops, 1, PROBE_LOOPS_MAX) },
 	{ "from", "CPU", TAKES_IPI, "the CPU that sends", set_cpu, AT(probe.from) },
 	{ "to", "CPU", TAKES_IPI, "the CPU that is interrupted", set_cpu, AT(probe.to) },
 	{ "pairs", "RELATION", TAKES_IPI,
@@ -664,12 +664,10 @@ parse_line(struct line *l, int argc, char **argv, struct err *err)
 int
 main(int argc, char **argv)
 {
-	struct line line = { .options = { .cpu = -1,
-					     .probe = { .from = -1,
-							     .to = -1,
-							     .repeats = 10,
-							     .warmup = 1,
-							     .loops = 1000 } } };
+	struct line line = {
+		.options = { .cpu = -1,
+				.probe = { .from = -1, .to = -1, .repeats = 10, .warmup = 1 } }
+	};
 	struct err err;
 	int rc;
 

@@ -241,26 +241,64 @@ journal_begin(struct journal *j, const char *who, struct err *err)
 	return rc;
 }
 
+/*
+ * What has to be written to a file so that it is as it is: what it holds, or of a choice, as
+ * "always [madvise] never", the word in brackets. As sys_read().
+ */
+static char *
+read_value(const char *path)
+{
+	char *text = sys_read("%s", path), *open = text != NULL ? strchr(text, '[') : NULL, *close;
+
+	if (open == NULL || (open > text && open[-1] != ' '))
+		return text;
+	close = strchr(open, ']');
+	if (close == NULL || (close[1] != '\0' && close[1] != ' ') || strchr(close, '[') != NULL)
+		return text;
+	*close = '\0';
+	memmove(text, open + 1, (size_t)(close - open));
+	return text;
+}
+
+/*
+ * Read back what was written. A kernel that took it for something else has that undone at once: whoever
+ * restores would take it for somebody else's.
+ */
+static int
+check_written(const char *path, const char *old, const char *value, struct err *err)
+{
+	char *now = read_value(path);
+	int rc = 0;
+
+	if (now == NULL || strcmp(now, value) != 0) {
+		rc = err_set(err, EXIT_FAILED, "%s: reads %s after %s was written", path,
+				now != NULL ? now : strerror(errno), value);
+		if (sys_write(path, old) != 0)
+			err_set(err, EXIT_UNRESTORED, "%s: %s cannot be put back: %s", path, old,
+					strerror(errno));
+	}
+	free(now);
+	return rc;
+}
+
 int
 journal_write(struct journal *j, const char *path, const char *value, struct err *err)
 {
-	char *old = sys_read("%s", path), *now;
+	char *old = read_value(path);
 	json_t *text;
 	int rc = 0;
 
 	if (old == NULL)
 		return err_set(err, EXIT_FAILED, "%s: %s", path, strerror(errno));
 	text = json_string(old);
-	if (text == NULL) {
-		free(old);
-		return err_set(err, EXIT_FAILED,
+	if (text == NULL)
+		rc = err_set(err, EXIT_FAILED,
 				"%s: holds what is no text, and could not be put back; nothing is changed",
 				path);
-	}
-	free(old);
-	if (strcmp(json_string_value(text), value) == 0) {
+	if (rc != 0 || strcmp(old, value) == 0) {
 		json_decref(text);
-		return 0;
+		free(old);
+		return rc;
 	}
 	if (append(j->fd, json_pack("{s:s, s:o, s:s}", "path", path, "old", text, "new", value)) !=
 			0)
@@ -268,13 +306,9 @@ journal_write(struct journal *j, const char *path, const char *value, struct err
 				strerror(errno));
 	else if (sys_write(path, value) != 0)
 		rc = err_set(err, EXIT_FAILED, "%s: %s", path, strerror(errno));
-	if (rc != 0)
-		return rc;
-	now = sys_read("%s", path);
-	if (now == NULL || strcmp(now, value) != 0)
-		rc = err_set(err, EXIT_FAILED, "%s: reads %s after %s was written", path,
-				now != NULL ? now : strerror(errno), value);
-	free(now);
+	else
+		rc = check_written(path, old, value, err);
+	free(old);
 	return rc;
 }
 
@@ -293,7 +327,9 @@ is_entry(const json_t *line)
 	const char *path = json_string_value(json_object_get(line, "path"));
 
 	/* Nothing but these directories is ever written to. */
-	return path != NULL && strncmp(path, "/sys/", 5) == 0 && strstr(path, "/../") == NULL &&
+	return path != NULL &&
+			(strncmp(path, "/sys/", 5) == 0 || strncmp(path, "/proc/sys/", 10) == 0) &&
+			strstr(path, "/../") == NULL &&
 			json_is_string(json_object_get(line, "old")) &&
 			json_is_string(json_object_get(line, "new"));
 }
@@ -472,7 +508,7 @@ put_back(struct restored *r, const json_t *entry)
 	const char *path = json_string_value(json_object_get(entry, "path"));
 	const char *old = json_string_value(json_object_get(entry, "old"));
 	const char *ours = json_string_value(json_object_get(entry, "new"));
-	char *now = sys_read("%s", path);
+	char *now = read_value(path);
 
 	if (now == NULL && (errno == ENOENT || errno == ENODEV)) {
 		r->kept++;

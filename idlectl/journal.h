@@ -61,8 +61,9 @@ int journal_begin(struct journal *j, const char *who, struct err *err);
 
 /*
  * Write value to a file of the machine (path as for sys_read()), after the old value has been written
- * down and flushed. A file that has the value already is left alone. Returns 0, or -1 with err set and
- * the file as it was.
+ * down and flushed. path is below /sys or /proc/sys. A file that has the value already is left alone, be
+ * it the word in brackets, as in "always [madvise] never". Returns 0, or -1 with err set and the file as it
+ * was: also where it then reads otherwise than what was written.
  */
 int journal_write(struct journal *j, const char *path, const char *value, struct err *err);
 

@@ -47,7 +47,8 @@ command_probe(const struct options *o, struct err *err)
 	while (strcmp(rows[i].command, o->command) != 0)
 		i++;
 	options.topology = o->topology;
-	if (options.loops == 0)
+	/* perf has defaults of its own. */
+	if (options.loops == 0 && options.bench == NULL)
 		options.loops = rows[i].loops;
 	options.cpu_given = o->cpu >= 0;
 	options.cpu = choose_cpu(o, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* idlectl probe eoi: the end of an interrupt, written directly and through the kernel's callback. */
 #include "probe.h"
+#include "probe_bench.h"
 
 enum { EMPTY, DIRECT, CALLBACK, DIFFERENCE };
 
@@ -15,5 +16,7 @@ static const struct local_case cases[] = {
 int
 probe_eoi(struct probe_report *r, const struct probe_options *o, struct err *err)
 {
+	if (o->bench != NULL || o->base != NULL || o->other != NULL)
+		return probe_bench(r, o, err);
 	return probe_local(r, o, SIBIDLE_PROBE_EOI, cases, NB_CASES, false, err);
 }

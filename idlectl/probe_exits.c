@@ -808,9 +808,9 @@ read_script(struct exits *e, const char *name, struct err *err)
 	struct stat file;
 
 	if (fd < 0)
-		return err_set(err, EXIT_USAGE, "--script %s: %s", name, strerror(errno));
+		return err_set(err, EXIT_FAILED, "--script %s: %s", name, strerror(errno));
 	if (fstat(fd, &file) == 0 && S_ISDIR(file.st_mode))
-		rc = err_set(err, EXIT_USAGE, "--script %s: %s", name, strerror(EISDIR));
+		rc = err_set(err, EXIT_FAILED, "--script %s: %s", name, strerror(EISDIR));
 	else
 		rc = exits_read(e, fd, name, err);
 	close(fd);

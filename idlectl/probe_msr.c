@@ -20,11 +20,11 @@ probe_msr(struct probe_report *r, const struct probe_options *o, struct err *err
 {
 	if (o->exits)
 		return probe_exits(r, o, err);
-	if (o->script != NULL || o->pid > 0 || o->duration > 0)
+	if (o->script != NULL || o->pid != 0 || o->duration > 0)
 		return err_set(err, EXIT_USAGE, "--%s: needs --exits",
-				o->script != NULL	     ? "script"
-						: o->pid > 0 ? "pid"
-							     : "duration");
+				o->script != NULL	      ? "script"
+						: o->pid != 0 ? "pid"
+							      : "duration");
 	if (probe_local(r, o, SIBIDLE_PROBE_MSR, cases, NB_CASES, true, err) != 0)
 		return -1;
 	if (strcmp(probe_where(), "guest") == 0)

@@ -8,10 +8,8 @@
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "mechanisms.h"
@@ -22,40 +20,127 @@
 #define RESCTRL "/sys/fs/resctrl"
 #define DOMAIN_PREFIX "mon_L3_"
 #define DRY_FILE RESCTRL "/info/L3_MON/num_rmids" /* a constant: reads no counter */
+#define READER_CYCLES "reader cycles"
+#define MILLIONS "Mcycles"
+#define PER_COUNTER "per counter"
+#define CYCLES "cycles"
 
 static const char *const files[] = { "mbm_local_bytes", "mbm_total_bytes" };
 #define NB_FILES (sizeof(files) / sizeof(files[0]))
 
 /* ---- arithmetic ---- */
 
-struct probe_row *
-resctrl_rows(struct probe_report *r, const char *name, const struct resctrl_figures *f)
+/* A row of what is divided by by[i], or by 1e6 where by is NULL. */
+static void
+add_divided(struct probe_report *r, const char *name, const char *metric, const char *unit,
+		const struct resctrl_figures *f, const double *raw, const double *dry,
+		const double *by)
 {
 	double *a = probe_alloc(f->n, sizeof(*a)), *b = probe_alloc(f->n, sizeof(*b));
-	size_t first = r->nb;
 
 	for (size_t i = 0; i < f->n; i++) {
-		a[i] = f->raw[i] / 1e6;
-		b[i] = f->dry[i] / 1e6;
+		a[i] = raw[i] / (by != NULL ? by[i] : 1e6);
+		b[i] = dry[i] / (by != NULL ? by[i] : 1e6);
 	}
-	report_add(r, name, "reader cycles", f->unit, a, b, f->n);
-	for (size_t i = 0; i < f->n; i++) {
-		a[i] = f->raw[i] / (double)f->counters;
-		b[i] = f->dry[i] / (double)f->counters;
-	}
-	report_add(r, name, "reader cycles a counter", "cycles", a, b, f->n);
-	for (size_t i = 0; i < f->n && f->serving != NULL; i++) {
-		a[i] = f->serving[i] / 1e6;
-		b[i] = f->serving_dry[i] / 1e6;
-	}
-	if (f->serving != NULL)
-		report_add(r, name, "serving CPUs' cycles", f->unit, a, b, f->n);
-	for (size_t i = 0; i < f->n; i++)
-		a[i] = (double)f->counters * 1e9 / f->wall_ns[i];
-	report_add(r, name, "read rate", "counters/s", a, NULL, f->n);
+	report_add(r, name, metric, unit, a, b, f->n);
 	free(a);
 	free(b);
-	return &r->rows[first];
+}
+
+void
+resctrl_rows(struct probe_report *r, const char *name, const struct resctrl_figures *f)
+{
+	double *rate = probe_alloc(f->n, sizeof(*rate));
+
+	for (size_t i = 0; i < f->n; i++)
+		rate[i] = f->counters[i] * 1e9 / f->wall_ns[i];
+	add_divided(r, name, READER_CYCLES, f->tsc ? "M TSC cycles" : MILLIONS, f, f->raw, f->dry,
+			NULL);
+	if (f->serving != NULL)
+		add_divided(r, name, "serving CPU cycles", MILLIONS, f, f->serving, f->serving_dry,
+				NULL);
+	add_divided(r, name, PER_COUNTER, f->tsc ? "TSC cycles" : CYCLES, f, f->raw, f->dry,
+			f->counters);
+	report_add(r, name, "read rate", "counters/s", rate, NULL, f->n);
+	free(rate);
+}
+
+/* ---- published figures ---- */
+
+#define EPYC "cpu=AMD EPYC 7B12&groups=250" /* two counters a group */
+#define XEON "cpu=Intel Xeon Gold 6268CL&groups=190"
+
+static const struct {
+	const char *where;
+	const char *reader; /* the end of the name of a row */
+	bool amd, patched;
+} published[] = {
+	{ EPYC "&domain=local&patched=no", ", local", true, false },
+	{ EPYC "&domain=local&patched=yes", ", local", true, true },
+	{ EPYC "&domain=remote&patched=no", ", remote", true, false },
+	{ EPYC "&domain=remote&patched=yes", ", remote", true, true },
+	{ XEON "&domain=local&patched=no", ", local", false, false },
+	{ XEON "&domain=local&patched=yes", ", local", false, true },
+	{ XEON "&domain=remote&patched=no", ", remote", false, false },
+	{ XEON "&domain=remote&patched=yes", ", remote", false, true },
+};
+
+/*
+ * Whether a kernel reads all counters by a work queue: since 6.9 (09909e098113, "x86/resctrl: Queue
+ * mon_event_read() instead of sending an IPI"). The patch that is published has not been taken: 6.18
+ * has the queue still (fs/resctrl/ctrlmondata.c, mon_event_read()). Kernels before 6.9 read a local counter
+ * as patched ones do, at once, and a remote one by an IPI, of which nothing is published.
+ */
+static bool
+has_queue(const char *kernel)
+{
+	unsigned int major, minor;
+
+	return sscanf(kernel, "%u.%u", &major, &minor) != 2 || major > 6 ||
+			(major == 6 && minor >= 9);
+}
+
+static bool
+ends_in(const char *name, const char *end)
+{
+	return strlen(name) > strlen(end) && strcmp(name + strlen(name) - strlen(end), end) == 0;
+}
+
+/* Put a published figure beside the rows of that reader, in their unit. False where there is none. */
+static bool
+publish_beside(struct probe_report *r, const char *where, const char *reader, bool amd)
+{
+	bool beside = false;
+
+	for (size_t i = 0; i < r->nb; i++) {
+		struct probe_row *row = &r->rows[i];
+
+		if (!ends_in(row->name, reader))
+			continue;
+		if (strcmp(row->metric, PER_COUNTER) == 0 && strcmp(row->unit, CYCLES) == 0)
+			report_publish(r, row, where, "mcycles", 1e6 / (amd ? 500 : 380));
+		if (strcmp(row->metric, READER_CYCLES) != 0 || strcmp(row->unit, MILLIONS) != 0)
+			continue;
+		report_publish(r, row, where, "mcycles", 1);
+		beside = true;
+	}
+	return beside;
+}
+
+void
+resctrl_publish(struct probe_report *r, bool amd, const char *kernel)
+{
+	bool queue = has_queue(kernel);
+
+	for (size_t i = 0; i < sizeof(published) / sizeof(published[0]); i++) {
+		const char *where = published[i].where, *reader = published[i].reader;
+		bool same = published[i].amd == amd && published[i].patched == !queue &&
+				(queue || strcmp(reader, ", local") == 0);
+
+		if (!same || !publish_beside(r, where, reader, amd))
+			report_add_published(r, "published", READER_CYCLES, MILLIONS, where,
+					"mcycles", 1);
+	}
 }
 
 /* ---- values ---- */
@@ -78,7 +163,7 @@ resctrl_value_of(const char *text, size_t len)
 {
 	size_t digits = 0;
 
-	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\0'))
+	if (len > 0 && text[len - 1] == '\n')
 		len--;
 	for (int i = 0; i < RESCTRL_VALUES; i++)
 		if (values[i].text != NULL && strlen(values[i].text) == len &&
@@ -89,58 +174,59 @@ resctrl_value_of(const char *text, size_t len)
 	return digits == len ? RESCTRL_NUMBER : RESCTRL_OTHER;
 }
 
-enum resctrl_value
-resctrl_read(int fd)
-{
-	char text[64];
-	ssize_t n = pread(fd, text, sizeof(text), 0);
-
-	return n < 0 ? RESCTRL_FAILED : resctrl_value_of(text, (size_t)n);
-}
-
 /* ---- the counters of a domain ---- */
 
 struct counter {
-	int fd; /* -1: gone */
-	const char *file;
+	int fd;
+	ssize_t got; /* at the last read: bytes, or -errno */
+	char text[32];
 	char *group;
 };
 
 struct domain {
 	const char *name; /* mon_L3_00 */
+	unsigned long id;
 	struct counter *counters;
-	size_t nb, left; /* all, and those that are still there */
+	size_t nb; /* counters that can be read */
+	size_t groups, found; /* groups and counters at the beginning */
 	uint64_t seen[RESCTRL_VALUES];
+	char *lost; /* the group that could not be read last */
 };
 
 static void
 close_domain(struct domain *d)
 {
 	for (size_t i = 0; i < d->nb; i++) {
-		if (d->counters[i].fd >= 0)
-			close(d->counters[i].fd);
+		close(d->counters[i].fd);
 		free(d->counters[i].group);
 	}
 	free(d->counters);
-	memset(d, 0, sizeof(*d));
+	free(d->lost);
 }
 
-/* The counters of a group. One that has gone since it was listed is none; err only for lack of descriptors. */
+/* The counters of a group; one that has gone since it was listed has none. */
 static int
 add_group(struct domain *d, const char *group, struct err *err)
 {
+	size_t before = d->nb;
+
 	for (size_t i = 0; i < NB_FILES; i++) {
 		int fd = sys_open("%s/mon_data/%s/%s", group, d->name, files[i]);
 
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-			return err_set(err, EXIT_FAILED, "%s: %s", group, strerror(errno));
+			return err_set(err, EXIT_FAILED,
+					"%s: %s after %zu counters; they are kept open all at once (ulimit -n)",
+					d->name, strerror(errno), d->nb);
 		if (fd < 0)
 			continue;
 		d->counters = reallocarray(d->counters, d->nb + 1, sizeof(*d->counters));
 		if (d->counters == NULL)
 			abort();
-		d->counters[d->nb++] = (struct counter){ fd, files[i], sys_format("%s", group) };
+		d->counters[d->nb++] =
+				(struct counter){ .fd = fd, .group = sys_format("%s", group) };
 	}
+	d->groups += d->nb > before;
+	d->found = d->nb;
 	return 0;
 }
 
@@ -161,6 +247,7 @@ add_control_group(struct domain *d, const char *group, struct err *err)
 	return rc;
 }
 
+/* close_domain() is due in any case. */
 static int
 open_domain(struct domain *d, const char *name, struct err *err)
 {
@@ -169,29 +256,88 @@ open_domain(struct domain *d, const char *name, struct err *err)
 
 	memset(d, 0, sizeof(*d));
 	d->name = name;
+	d->id = strtoul(name + strlen(DOMAIN_PREFIX), NULL, 10);
 	rc = add_control_group(d, RESCTRL, err);
 	for (char **group = names; rc == 0 && *group != NULL; group++) {
 		char *path = sys_format(RESCTRL "/%s", *group);
 
-		/* info, mon_data and mon_groups have no mon_data of their own. */
+		/* Nothing else has a mon_data but mon_groups, where a group may have this name. */
 		if (strcmp(*group, "mon_groups") != 0 && sys_exists("%s/mon_data", path))
 			rc = add_control_group(d, path, err);
 		free(path);
 	}
 	sys_free_list(names);
-	d->left = d->nb;
-	if (rc != 0)
-		close_domain(d);
 	return rc;
+}
+
+static void
+read_counters(struct domain *d)
+{
+	for (size_t i = 0; i < d->nb; i++) {
+		struct counter *c = &d->counters[i];
+
+		c->got = pread(c->fd, c->text, sizeof(c->text), 0);
+		if (c->got < 0)
+			c->got = -errno;
+	}
+}
+
+/* As many reads of a file that has no counter. */
+static void
+read_dry(int dry, size_t n)
+{
+	char text[sizeof(((struct counter *)NULL)->text)];
+
+	while (n-- > 0)
+		if (pread(dry, text, sizeof(text), 0) < 0)
+			return;
+}
+
+/* Count what was read. A counter that cannot be read any more is left from then on, its group is named. */
+static void
+take_values(struct probe_report *r, struct domain *d)
+{
+	size_t nb = 0;
+
+	for (size_t i = 0; i < d->nb; i++) {
+		struct counter *c = &d->counters[i];
+
+		if (c->got >= 0) {
+			d->seen[resctrl_value_of(c->text, (size_t)c->got)]++;
+			d->counters[nb++] = *c;
+			continue;
+		}
+		d->seen[RESCTRL_FAILED]++;
+		close(c->fd);
+		if (d->lost == NULL || strcmp(d->lost, c->group) != 0)
+			report_note(r, "%s: %s cannot be read any more: %s", d->name, c->group,
+					strerror((int)-c->got));
+		free(d->lost);
+		d->lost = c->group;
+	}
+	d->nb = nb;
+}
+
+/* The counts go to the facts of the domain. */
+static void
+say_values(struct probe_report *r, const struct domain *d, json_t *facts)
+{
+	for (int i = 0; i < RESCTRL_VALUES; i++) {
+		json_object_set_new(facts, values[i].name, json_integer((json_int_t)d->seen[i]));
+		if (i != RESCTRL_NUMBER && d->seen[i] > 0)
+			report_note(r, "%s: %" PRIu64 " reads: %s", d->name, d->seen[i],
+					values[i].name);
+	}
+	json_object_set_new(r->facts, d->name, facts);
 }
 
 /* ---- cycles ---- */
 
-/* Counts of the reader and of the domain's other CPUs; -1: there is no PMU. */
+/* Counts of the reader, by PMU or TSC, and of the domain's other CPUs. */
 struct cycles {
-	int reader;
+	int reader; /* -1: by TSC */
 	int *others;
-	size_t nb;
+	size_t nb; /* 0: not known */
 };
 
 static int
@@ -200,25 +346,38 @@ open_cycles(pid_t pid, int cpu)
 	struct perf_event_attr attr = { .type = PERF_TYPE_HARDWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_HW_CPU_CYCLES,
-		.exclude_hv = 1 };
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING };
 
 	return (int)syscall(SYS_perf_event_open, &attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 static void
-cycles_open(struct cycles *c, hwloc_const_bitmap_t cpus, int reader)
+close_others(struct cycles *c)
 {
-	memset(c, 0, sizeof(*c));
-	c->reader = sys_live() ? open_cycles(0, -1) : -1;
-	if (c->reader < 0 || cpus == NULL)
-		return;
+	while (c->nb > 0)
+		close(c->others[--c->nb]);
+}
+
+/* All of the CPUs but the reader's, or none. */
+static void
+open_others(struct probe_report *r, struct cycles *c, hwloc_const_bitmap_t cpus, int reader)
+{
 	c->others = probe_alloc((size_t)hwloc_bitmap_weight(cpus), sizeof(*c->others));
 	for (int cpu = hwloc_bitmap_first(cpus); cpu >= 0; cpu = hwloc_bitmap_next(cpus, cpu)) {
 		int fd = cpu == reader ? -1 : open_cycles(-1, cpu);
 
-		if (fd >= 0)
-			c->others[c->nb++] = fd;
+		if (cpu == reader)
+			continue;
+		if (fd < 0) {
+			report_note(r, "CPU %d cannot be counted, no serving CPU cycles: %s", cpu,
+					strerror(errno));
+			close_others(c);
+			return;
+		}
+		c->others[c->nb++] = fd;
 	}
+	if (c->nb == 0)
+		report_note(r, "CPU %d has its domain to itself: no serving CPU cycles", reader);
 }
 
 static void
@@ -226,17 +385,21 @@ cycles_close(struct cycles *c)
 {
 	if (c->reader >= 0)
 		close(c->reader);
-	for (size_t i = 0; i < c->nb; i++)
-		close(c->others[i]);
+	close_others(c);
 	free(c->others);
 }
 
+/* NAN where the count was not on the CPU all the time, as somebody else counts too. */
 static double
 count_of(int fd)
 {
-	uint64_t count = 0;
+	struct {
+		uint64_t value, enabled, running;
+	} count;
 
-	return read(fd, &count, sizeof(count)) == sizeof(count) ? (double)count : NAN;
+	if (read(fd, &count, sizeof(count)) != sizeof(count) || count.running != count.enabled)
+		return NAN;
+	return (double)count.value;
 }
 
 static double
@@ -259,249 +422,249 @@ other_cycles(const struct cycles *c)
 
 struct reader {
 	char name[64];
-	bool local;
 	int cpu; /* -1: where it is */
 	struct cycles cycles;
-	double *raw, *dry, *serving, *serving_dry, *wall_ns;
+	struct resctrl_figures f;
 };
 
-/* All counters once. What cannot be read any more is left from then on, and said. */
-static void
-read_all(struct probe_report *r, struct domain *d)
-{
-	for (size_t i = 0; i < d->nb; i++) {
-		struct counter *c = &d->counters[i];
-		enum resctrl_value value;
+struct run {
+	double cycles, serving, ns;
+};
 
-		if (c->fd < 0)
-			continue;
-		value = resctrl_read(c->fd);
-		d->seen[value]++;
-		if (value != RESCTRL_FAILED)
-			continue;
-		report_note(r, "%s: %s/%s cannot be read any more: %s", d->name, c->group, c->file,
-				strerror(errno));
-		close(c->fd);
-		c->fd = -1;
-		d->left--;
-	}
+/* All counters once, or, with a file that has none, as many reads of that. */
+static struct run
+run_once(struct reader *reader, struct domain *d, int dry)
+{
+	struct run run;
+	uint64_t ns;
+
+	run.serving = other_cycles(&reader->cycles);
+	run.cycles = reader_cycles(&reader->cycles);
+	ns = clock_ns();
+	if (dry < 0)
+		read_counters(d);
+	else
+		read_dry(dry, d->nb);
+	run.ns = (double)(clock_ns() - ns);
+	run.cycles = reader_cycles(&reader->cycles) - run.cycles;
+	run.serving = other_cycles(&reader->cycles) - run.serving;
+	return run;
 }
 
-/* As many reads of a file that has no counter. */
-static void
-read_dry(int dry, size_t n)
-{
-	char text[64];
-
-	while (n-- > 0)
-		if (pread(dry, text, sizeof(text), 0) < 0)
-			return;
-}
-
-/* One repeat, i < 0: it does not count. */
+/* A repeat, with counters and without, in turn the one or the other first; i < 0: it does not count. */
 static int
 measure(struct probe_report *r, struct domain *d, struct reader *reader, int dry, long i,
 		struct err *err)
 {
+	bool first = i % 2 == 0;
+	struct run raw = { 0 }, none;
+
 	if (reader->cpu >= 0 && probe_pin((unsigned int)reader->cpu, err) != 0)
 		return -1;
-	for (int k = 0; k < 2; k++) {
-		bool with = (k == 0) == (i % 2 == 0); /* now the one first, now the other */
-		double others = other_cycles(&reader->cycles),
-		       cycles = reader_cycles(&reader->cycles);
-		uint64_t ns = clock_ns();
-
-		if (with)
-			read_all(r, d);
-		else
-			read_dry(dry, d->left);
-		ns = clock_ns() - ns;
-		cycles = reader_cycles(&reader->cycles) - cycles;
-		others = other_cycles(&reader->cycles) - others;
-		if (i < 0)
-			continue;
-		(with ? reader->raw : reader->dry)[i] = cycles;
-		(with ? reader->serving : reader->serving_dry)[i] = others;
-		if (with)
-			reader->wall_ns[i] = (double)ns;
+	if (first)
+		raw = run_once(reader, d, -1);
+	none = run_once(reader, d, dry);
+	if (!first)
+		raw = run_once(reader, d, -1);
+	if (probe_interrupted())
+		return err_set(err, EXIT_FAILED, "interrupted");
+	if (isnan(raw.cycles + none.cycles + raw.serving + none.serving))
+		return err_set(err, EXIT_FAILED,
+				"the cycle counters are shared: end perf and what else counts cycles");
+	if (i >= 0) {
+		reader->f.counters[i] = (double)d->nb;
+		reader->f.raw[i] = raw.cycles;
+		reader->f.dry[i] = none.cycles;
+		reader->f.serving[i] = raw.serving;
+		reader->f.serving_dry[i] = none.serving;
+		reader->f.wall_ns[i] = raw.ns;
 	}
-	if (d->left == 0)
-		return err_set(err, EXIT_FAILED, "%s: no counter can be read any more", d->name);
-	return probe_interrupted() ? err_set(err, EXIT_FAILED, "interrupted") : 0;
+	take_values(r, d);
+	return 0;
 }
 
 static void
-reader_init(struct reader *reader, const struct probe_options *o, const struct domain *d, int cpu,
-		bool local, hwloc_const_bitmap_t cpus)
+reader_init(struct probe_report *r, struct reader *reader, const struct domain *d, int cpu,
+		const char *word, hwloc_const_bitmap_t cpus, size_t n)
 {
+	double *memory = probe_alloc(6 * n, sizeof(*memory));
+
 	memset(reader, 0, sizeof(*reader));
-	snprintf(reader->name, sizeof(reader->name), "domain %s, %s",
-			d->name + strlen(DOMAIN_PREFIX), local ? "local" : "remote");
-	reader->local = local;
+	snprintf(reader->name, sizeof(reader->name), "domain %lu, %s", d->id, word);
 	reader->cpu = sys_live() ? cpu : -1;
-	cycles_open(&reader->cycles, cpus, cpu);
-	reader->raw = probe_alloc(o->repeats, sizeof(double));
-	reader->dry = probe_alloc(o->repeats, sizeof(double));
-	reader->serving = probe_alloc(o->repeats, sizeof(double));
-	reader->serving_dry = probe_alloc(o->repeats, sizeof(double));
-	reader->wall_ns = probe_alloc(o->repeats, sizeof(double));
+	reader->cycles.reader = sys_live() ? open_cycles(0, -1) : -1;
+	if (reader->cycles.reader >= 0)
+		open_others(r, &reader->cycles, cpus, cpu);
+	reader->f = (struct resctrl_figures){ .n = n,
+		.tsc = reader->cycles.reader < 0,
+		.counters = memory,
+		.raw = memory + n,
+		.dry = memory + 2 * n,
+		.serving = memory + 3 * n,
+		.serving_dry = memory + 4 * n,
+		.wall_ns = memory + 5 * n };
 }
 
 static void
 reader_free(struct reader *reader)
 {
 	cycles_close(&reader->cycles);
-	free(reader->raw);
-	free(reader->dry);
-	free(reader->serving);
-	free(reader->serving_dry);
-	free(reader->wall_ns);
-}
-
-/* ---- published figures ---- */
-
-#define EPYC "cpu=AMD EPYC 7B12"
-#define XEON "cpu=Intel Xeon Gold 6268CL"
-
-static const struct {
-	const char *where;
-	bool amd, local, patched;
-} published[] = {
-	{ EPYC "&domain=local&patched=no", true, true, false },
-	{ EPYC "&domain=local&patched=yes", true, true, true },
-	{ EPYC "&domain=remote&patched=no", true, false, false },
-	{ EPYC "&domain=remote&patched=yes", true, false, true },
-	{ XEON "&domain=local&patched=no", false, true, false },
-	{ XEON "&domain=local&patched=yes", false, true, true },
-	{ XEON "&domain=remote&patched=no", false, false, false },
-	{ XEON "&domain=remote&patched=yes", false, false, true },
-};
-
-/* The patch is of October 2024 and not in Linux 6.12. */
-static bool
-kernel_is_patched(void)
-{
-	struct utsname os;
-	int major = 0, minor = 0;
-
-	return uname(&os) == 0 && sscanf(os.release, "%d.%d", &major, &minor) == 2 &&
-			(major > 6 || (major == 6 && minor > 12));
-}
-
-/* Beside the first domain's rows, by vendor, and the others below. */
-static void
-publish(struct probe_report *r)
-{
-	char *info = sys_read("/proc/cpuinfo");
-	bool amd = info != NULL && strstr(info, "AuthenticAMD") != NULL;
-	bool taken[2] = { false, false };
-
-	free(info);
-	for (size_t i = 0; i < sizeof(published) / sizeof(published[0]); i++) {
-		struct probe_row *row = NULL;
-		const char *word = published[i].local ? ", local" : ", remote";
-
-		for (size_t k = 0; k < r->nb && row == NULL; k++)
-			if (strstr(r->rows[k].name, word) != NULL &&
-					strcmp(r->rows[k].metric, "reader cycles") == 0)
-				row = &r->rows[k];
-		if (row != NULL && !taken[published[i].local] && published[i].amd == amd &&
-				published[i].patched == kernel_is_patched()) {
-			taken[published[i].local] = true;
-			report_publish(r, row, published[i].where, "mcycles", 1);
-		} else {
-			report_add_published(r, "published", "reader cycles", "Mcycles",
-					published[i].where, "mcycles", 1);
-		}
-	}
+	free(reader->f.counters);
 }
 
 /* ---- all of it ---- */
 
-/* The CPUs of a domain: its number is that of their third-level cache. */
-static hwloc_bitmap_t
-cpus_of(const struct topology *t, const char *domain)
-{
-	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
-	unsigned long wanted = strtoul(domain + strlen(DOMAIN_PREFIX), NULL, 10);
-	uint64_t id;
+/* Who reads a domain: a CPU of it and one of another domain; -1: there is none. */
+struct places {
+	hwloc_bitmap_t cpus; /* of the domain: its number is that of their third-level cache */
+	int local, remote;
+};
 
-	for (int cpu = hwloc_bitmap_first(t->open); cpu >= 0; cpu = hwloc_bitmap_next(t->open, cpu))
-		if (topology_l3_id((unsigned int)cpu, &id) && id == wanted)
-			hwloc_bitmap_set(cpus, (unsigned int)cpu);
-	return cpus;
-}
-
+/*
+ * The kernel has a read done by the first CPU of a domain (cpumask_any_housekeeping()). A local reader
+ * there would have its own cycles and those of who serves it on one CPU, so it goes to the next one.
+ */
 static void
-add_rows(struct probe_report *r, const struct probe_options *o, const struct domain *d,
-		const struct reader *reader)
+find_places(struct places *p, const struct topology *t, unsigned long domain)
 {
-	struct resctrl_figures f = { .n = o->repeats,
-		.counters = d->left,
-		.unit = reader->cycles.reader >= 0 ? "Mcycles" : "M TSC cycles",
-		.raw = reader->raw,
-		.dry = reader->dry,
-		.serving = reader->cycles.nb > 0 ? reader->serving : NULL,
-		.serving_dry = reader->serving_dry,
-		.wall_ns = reader->wall_ns };
+	int first;
 
-	resctrl_rows(r, reader->name, &f);
-}
+	p->cpus = hwloc_bitmap_alloc();
+	p->local = p->remote = -1;
+	for (int cpu = hwloc_bitmap_first(t->online); cpu >= 0;
+			cpu = hwloc_bitmap_next(t->online, cpu)) {
+		bool open = hwloc_bitmap_isset(t->open, (unsigned int)cpu);
+		uint64_t id;
 
-static void
-say_values(struct probe_report *r, const struct domain *d)
-{
-	json_t *seen = json_object();
-
-	for (int i = 0; i < RESCTRL_VALUES; i++) {
-		json_object_set_new(seen, values[i].name, json_integer((json_int_t)d->seen[i]));
-		if (i != RESCTRL_NUMBER && d->seen[i] > 0)
-			report_note(r, "%s: %" PRIu64 " reads were %s", d->name, d->seen[i],
-					values[i].name);
+		if (!topology_l3_id((unsigned int)cpu, &id))
+			continue;
+		if (id == domain)
+			hwloc_bitmap_set(p->cpus, (unsigned int)cpu);
+		if (open && id != domain && p->remote < 0)
+			p->remote = cpu;
+		first = hwloc_bitmap_first(p->cpus);
+		if (open && id == domain && (p->local < 0 || p->local == first))
+			p->local = cpu;
 	}
-	json_object_set_new(seen, "counters", json_integer((json_int_t)d->nb));
-	json_object_set_new(r->facts, d->name, seen);
 }
 
 static int
-measure_domain(struct probe_report *r, const struct probe_options *o, const struct topology *t,
-		const char *name, int dry, struct err *err)
+measure_readers(struct probe_report *r, const struct probe_options *o, struct domain *d,
+		const struct places *p, int dry, struct err *err)
 {
-	hwloc_bitmap_t inside = cpus_of(t, name), outside = hwloc_bitmap_alloc();
-	int cpus[2], rc;
+	const int cpus[] = { p->local, p->remote };
+	const char *const words[] = { "local", "remote" };
 	struct reader readers[2];
 	size_t nb = 0;
-	struct domain d;
+	int rc = 0;
 
-	hwloc_bitmap_andnot(outside, t->open, inside);
-	cpus[0] = hwloc_bitmap_first(inside);
-	cpus[1] = hwloc_bitmap_first(outside);
-	rc = open_domain(&d, name, err);
-	if (rc == 0 && d.nb == 0)
-		rc = err_set(err, EXIT_SKIPPED,
-				"%s: there are no mbm_local_bytes or mbm_total_bytes", name);
-	for (int i = 0; i < 2 && rc == 0; i++) {
+	for (size_t i = 0; i < 2; i++)
 		if (cpus[i] >= 0)
-			reader_init(&readers[nb++], o, &d, cpus[i], i == 0, inside);
+			reader_init(r, &readers[nb++], d, cpus[i], words[i], p->cpus, o->repeats);
 		else
-			report_note(r, "%s: no CPU %s of it may be used", name,
-					i == 0 ? "inside" : "outside");
-	}
-	for (long i = -(long)o->warmup; i < (long)o->repeats && rc == 0; i++)
-		for (size_t k = 0; k < nb && rc == 0; k++)
-			rc = measure(r, &d, &readers[i % 2 == 0 ? k : nb - 1 - k], dry, i, err);
+			report_note(r, "%s: no %s reader: no CPU of %s domain may be used", d->name,
+					words[i], i == 0 ? "this" : "another");
+	if (nb == 0)
+		return err_set(err, EXIT_SKIPPED,
+				"no CPU that may be used tells the number of its third-level cache");
+	for (long i = -(long)o->warmup; i < (long)o->repeats; i++)
+		for (size_t k = 0; k < nb && rc == 0 && d->nb > 0; k++)
+			rc = measure(r, d, &readers[i % 2 == 0 ? k : nb - 1 - k], dry, i, err);
 	for (size_t k = 0; k < nb; k++) {
-		if (rc == 0)
-			add_rows(r, o, &d, &readers[k]);
-		if (rc == 0 && k == 0 && readers[k].cycles.reader < 0)
-			report_note(r, "no cycle counter (PMU) here: TSC cycles, and none of the CPU that served");
+		if (readers[k].cycles.nb == 0)
+			readers[k].f.serving = NULL;
+		if (rc == 0 && d->nb > 0)
+			resctrl_rows(r, readers[k].name, &readers[k].f);
 		reader_free(&readers[k]);
 	}
+	return rc;
+}
+
+/* Adds the number of counters to *found. */
+static int
+measure_domain(struct probe_report *r, const struct probe_options *o, const struct topology *t,
+		const char *name, int dry, size_t *found, struct err *err)
+{
+	struct places p;
+	struct domain d;
+	int rc = open_domain(&d, name, err);
+
+	find_places(&p, t, d.id);
+	if (rc == 0 && d.nb > 0)
+		rc = measure_readers(r, o, &d, &p, dry, err);
 	if (rc == 0)
-		say_values(r, &d);
+		say_values(r, &d,
+				json_pack("{s:I, s:I, s:i, s:i}", "groups", (json_int_t)d.groups,
+						"counters", (json_int_t)d.found, "local_cpu",
+						p.local, "remote_cpu", p.remote));
+	*found += d.found;
 	close_domain(&d);
-	hwloc_bitmap_free(inside);
-	hwloc_bitmap_free(outside);
+	hwloc_bitmap_free(p.cpus);
+	return rc;
+}
+
+static bool
+is_domain(const char *name)
+{
+	return strncmp(name, DOMAIN_PREFIX, strlen(DOMAIN_PREFIX)) == 0;
+}
+
+/* Whether a domain is asked for, by its number or as it is written. */
+static bool
+is_wanted(const char *domain, const char *name)
+{
+	const char *id = name + strlen(DOMAIN_PREFIX);
+
+	while (id[0] == '0' && id[1] != '\0')
+		id++;
+	return domain == NULL || strcmp(domain, name + strlen(DOMAIN_PREFIX)) == 0 ||
+			strcmp(domain, id) == 0;
+}
+
+static int
+no_domain(const char *domain, char **names, struct err *err)
+{
+	char *all = sys_format("%s", ""), *more;
+	int rc;
+
+	for (char **name = names; *name != NULL; name++)
+		if (is_domain(*name)) {
+			more = sys_format("%s %lu", all,
+					strtoul(*name + strlen(DOMAIN_PREFIX), NULL, 10));
+			free(all);
+			all = more;
+		}
+	rc = all[0] == '\0' ? err_set(err, EXIT_SKIPPED,
+					      RESCTRL "/mon_data: there is no " DOMAIN_PREFIX "NN")
+			    : err_set(err, EXIT_USAGE, "--domain %s: there are%s", domain, all);
+	free(all);
+	return rc;
+}
+
+static int
+measure_domains(struct probe_report *r, const struct probe_options *o, const struct topology *t,
+		int dry, struct err *err)
+{
+	char **names = sys_list(RESCTRL "/mon_data");
+	size_t domains = 0, found = 0;
+	int rc = 0;
+
+	for (char **name = names; *name != NULL && rc == 0; name++) {
+		if (!is_domain(*name) || !is_wanted(o->domain, *name))
+			continue;
+		domains++;
+		rc = measure_domain(r, o, t, *name, dry, &found, err);
+	}
+	if (rc == 0 && domains == 0)
+		rc = no_domain(o->domain, names, err);
+	else if (rc == 0 && found == 0)
+		rc = err_set(err, EXIT_SKIPPED,
+				RESCTRL
+				": no group has an mbm_local_bytes or mbm_total_bytes: this CPU or kernel does not monitor bandwidth");
+	else if (rc == 0 && r->nb == 0)
+		rc = err_set(err, EXIT_FAILED, RESCTRL ": none of %zu counters could be read",
+				found);
+	sys_free_list(names);
 	return rc;
 }
 
@@ -517,60 +680,58 @@ raise_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static bool
-is_domain(const char *name)
+/* Open the file without a counter. Returns -1 with err set, where there is no monitoring too. */
+static int
+open_dry(struct err *err)
 {
-	return strncmp(name, DOMAIN_PREFIX, strlen(DOMAIN_PREFIX)) == 0;
+	int fd = sys_open(DRY_FILE), error = errno;
+
+	if (fd >= 0)
+		return fd;
+	if (!sys_exists(RESCTRL))
+		return err_set(err, EXIT_SKIPPED,
+				"there is no " RESCTRL
+				": this CPU or kernel has no resctrl (mount -t resctrl resctrl " RESCTRL
+				", where it has)");
+	if (!sys_exists(RESCTRL "/info"))
+		return err_set(err, EXIT_SKIPPED,
+				"resctrl is not mounted: mount -t resctrl resctrl " RESCTRL);
+	if (error == ENOENT)
+		return err_set(err, EXIT_SKIPPED,
+				"there is no " DRY_FILE
+				": this CPU or kernel does not monitor bandwidth");
+	return err_set(err, EXIT_FAILED, DRY_FILE ": %s", strerror(error));
 }
 
-static int
-measure_domains(struct probe_report *r, const struct probe_options *o, const struct topology *t,
-		int dry, struct err *err)
+/* What the rows are worth, and the published ones. */
+static void
+say_all(struct probe_report *r)
 {
-	char **names = sys_list(RESCTRL "/mon_data"), *all = sys_format("%s", "");
-	bool any = false;
-	int rc = 0;
+	char *info = sys_read("/proc/cpuinfo"), *kernel = sys_read("/proc/sys/kernel/osrelease");
+	int pmu = open_cycles(0, -1);
 
-	for (char **name = names; *name != NULL && rc == 0; name++) {
-		char *more;
-
-		if (!is_domain(*name))
-			continue;
-		more = sys_format("%s %s", all, *name + strlen(DOMAIN_PREFIX));
-		free(all);
-		all = more;
-		if (o->domain != NULL && strcmp(o->domain, *name + strlen(DOMAIN_PREFIX)) != 0)
-			continue;
-		any = true;
-		rc = measure_domain(r, o, t, *name, dry, err);
-	}
-	if (rc == 0 && !any)
-		rc = o->domain != NULL && all[0] != '\0'
-				? err_set(err, EXIT_USAGE, "--domain %s: there are:%s", o->domain,
-						  all)
-				: err_set(err, EXIT_SKIPPED,
-						  RESCTRL
-						  "/mon_data: no domain with an L3 monitor");
-	free(all);
-	sys_free_list(names);
-	return rc;
+	if (!sys_live())
+		report_note(r, "a recorded tree: nothing is pinned, and what is timed, in TSC cycles, is reads of ordinary files");
+	else if (pmu < 0)
+		report_note(r, "no cycle counter (%s): the reader's cycles are the TSC's, and there are no serving CPU cycles",
+				strerror(errno));
+	if (pmu >= 0)
+		close(pmu);
+	report_note(r, "the published figures have the system calls in them, as raw has here and net has not");
+	resctrl_publish(r, info != NULL && strstr(info, "AuthenticAMD") != NULL,
+			kernel != NULL ? kernel : "");
+	free(info);
+	free(kernel);
 }
 
 int
 probe_resctrl(struct probe_report *r, const struct probe_options *o, struct err *err)
 {
 	struct topology t;
-	int dry, rc;
+	int dry = open_dry(err), rc;
 
-	if (!sys_exists(RESCTRL "/info"))
-		return err_set(err, EXIT_SKIPPED,
-				RESCTRL
-				": there is no resctrl here, or it is not mounted (mount -t resctrl resctrl " RESCTRL
-				")");
-	dry = sys_open(DRY_FILE);
 	if (dry < 0)
-		return err_set(err, EXIT_SKIPPED, DRY_FILE ": %s: this CPU monitors no bandwidth",
-				strerror(errno));
+		return -1;
 	raise_limit();
 	rc = topology_open(&t, o->topology, err);
 	if (rc == 0) {
@@ -580,8 +741,6 @@ probe_resctrl(struct probe_report *r, const struct probe_options *o, struct err 
 	close(dry);
 	if (rc != 0)
 		return -1;
-	publish(r);
-	if (!sys_live())
-		report_note(r, "a recorded tree: the times are those of reading ordinary files here");
+	say_all(r);
 	return 0;
 }

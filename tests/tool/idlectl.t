@@ -48,6 +48,7 @@ ok "a tree that is not there" eval 'run --sysroot "$tmp/none" status; [ $rc -eq 
 	has "$tmp/err" "$tmp/none"'
 ok "a topology that is not there" refuses 2 "--topology /nowhere" --topology /nowhere topology
 commands="topology states doctor scenarios run set restore status"
+probes="probe ipi probe fence probe msr probe eoi probe resctrl probe wake"
 for c in $commands; do
 	ok "$c has help with an example" eval \
 		'run $c --help; is $rc 0 "exit code" && has "$tmp/out" "Usage: idlectl" "Example: idlectl $c"'
@@ -225,7 +226,7 @@ ok "the examples of docs/idlectl.md are what it prints" eval '
 	PATH=$tmp/bin:$PATH tests/tool/examples.py docs/idlectl.md'
 
 ok "the man page is well-formed and has every command" eval 'run --man;
-	is "$(grep "^\.SS " "$tmp/out" | cut -c 5- | tr "\n" " ")" "$commands " "sections" &&
+	is "$(grep "^\.SS " "$tmp/out" | cut -c 5- | tr "\n" " ")" "$commands $probes " "sections" &&
 	! { command -v groff >/dev/null && groff -man -Tutf8 -ww "$tmp/out" 2>&1 >/dev/null | grep .; }'
 
 run --completion

@@ -121,8 +121,8 @@ for name in empty zeros random one-line entries; do
 	ok "a file without an exit: $name" refuses 1 "no exit of a guest" --exits --script "$tmp/$name"
 done
 ok "exits without entries" refuses 1 "an entry behind it" --exits --script "$tmp/exits"
-ok "a directory" refuses 2 "Is a directory" --exits --script "$tmp"
-ok "no such file" refuses 2 "$tmp/none: No such file" --exits --script "$tmp/none"
+ok "a directory" refuses 1 "Is a directory" --exits --script "$tmp"
+ok "no such file" refuses 1 "$tmp/none: No such file" --exits --script "$tmp/none"
 ok "a file that cannot be read" refuses 1 "Input/output error" --exits --script /proc/self/mem
 mixed() { # a good file between two bad ones
 	cat "$tmp/random" <(echo) "$vmx" "$tmp/zeros" >"$tmp/mixed"
