@@ -114,10 +114,13 @@ static bool valid(struct sibidle_probe *req, const struct probe *probe, const st
 /* Until the moment at which all senders begin: asleep first, then awake, so as to be on time. */
 static int await_start(u64 start)
 {
-	while (rdtsc() < start) {
+	u64 now;
+
+	/* One reading a turn: between two the moment may pass. */
+	while ((now = rdtsc()) < start) {
 		if (signal_pending(current))
 			return -EINTR;
-		if (start - rdtsc() > (u64)tsc_khz * 2) /* 2 ms */
+		if (start - now > (u64)tsc_khz * 2) /* 2 ms */
 			usleep_range(500, 1000);
 		else
 			cond_resched();

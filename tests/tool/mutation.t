@@ -10,10 +10,10 @@ flags=$(pkg-config --cflags --libs hwloc jansson) || bail "no pkg-config"
 # compile FILE OBJECT
 compile() {
 	# shellcheck disable=SC2086 # one word each
-	gcc -std=gnu11 -w -D_GNU_SOURCE -DSIBFWD_VERSION='"mutant"' -Iidlectl -Ikmod $flags -c "$1" -o "$2"
+	gcc -std=gnu11 -w -D_GNU_SOURCE -DSIBFWD_VERSION='"mutant"' -Iidlectl -Ikmod -Iapp -I"${BUILD:-build}/idlectl" $flags -c "$1" -o "$2"
 }
 mkdir "$tmp/objects"
-for file in idlectl/*.c; do
+for file in idlectl/*.c app/stats.c; do
 	compile "$file" "$tmp/objects/$(basename "$file" .c).o" || bail "$file does not compile"
 done
 
