@@ -48,6 +48,9 @@ static const char *const relation_names[] = {
 	[RELATION_NONE] = "cross",
 };
 
+static const char *const relations[] = { "smt", "l3", "package", "cross" };
+#define NB_RELATIONS (sizeof(relations) / sizeof(relations[0]))
+
 size_t
 ipi_pairs_of(const struct topology *t, const char *relation, struct ipi_pair *pairs)
 {
@@ -566,11 +569,10 @@ static int
 run_relations(struct probe_report *r, const struct probe_options *o, const struct topology *t,
 		struct ipi_pair *pairs, struct err *err)
 {
-	static const char *const relations[] = { "smt", "l3", "package", "cross" };
 	bool any = false;
 	char name[64];
 
-	for (size_t i = 0; i < sizeof(relations) / sizeof(relations[0]); i++) {
+	for (size_t i = 0; i < NB_RELATIONS; i++) {
 		if (ipi_pairs_of(t, relations[i], pairs) == 0)
 			continue;
 		any = true;
@@ -605,11 +607,12 @@ static int
 run_pairs(struct probe_report *r, const struct probe_options *o, const struct topology *t,
 		struct ipi_pair *pairs, struct err *err)
 {
-	size_t nb;
+	size_t nb, i = 0;
 	char name[64];
 
-	if (strcmp(o->pairs, "smt") != 0 && strcmp(o->pairs, "l3") != 0 &&
-			strcmp(o->pairs, "package") != 0 && strcmp(o->pairs, "cross") != 0)
+	while (i < NB_RELATIONS && strcmp(o->pairs, relations[i]) != 0)
+		i++;
+	if (i == NB_RELATIONS)
 		return err_set(err, EXIT_USAGE, "--pairs %s: smt, l3, package or cross?", o->pairs);
 	nb = ipi_pairs_of(t, o->pairs, pairs);
 	snprintf(name, sizeof(name), "%zu %s pairs", nb, o->pairs);
@@ -635,18 +638,15 @@ kernel_fences(void)
 
 static const struct {
 	const char *metric, *where, *column, *unit;
-	bool mesh;
 } published[] = {
-	{ "mean call", "case=pinned AVIC", "latency_ns", "ns", false },
-	{ "mean call", "case=pinned x2AVIC&fence=yes", "latency_ns", "ns", false },
-	{ "mean call", "case=pinned x2AVIC&fence=no", "latency_ns", "ns", false },
-	{ "throughput (sum of 1/call)", "case=pinned AVIC", "throughput_per_s", "1/s", false },
-	{ "throughput (sum of 1/call)", "case=pinned x2AVIC&fence=yes", "throughput_per_s", "1/s",
-			false },
-	{ "throughput (sum of 1/call)", "case=pinned x2AVIC&fence=no", "throughput_per_s", "1/s",
-			false },
-	{ "throughput (wall time)", "case=mesh&fence=yes", "throughput_per_s", "1/s", true },
-	{ "throughput (wall time)", "case=mesh&fence=no", "throughput_per_s", "1/s", true },
+	{ "mean call", "case=pinned AVIC", "latency_ns", "ns" },
+	{ "mean call", "case=pinned x2AVIC&fence=yes", "latency_ns", "ns" },
+	{ "mean call", "case=pinned x2AVIC&fence=no", "latency_ns", "ns" },
+	{ "throughput (sum of 1/call)", "case=pinned AVIC", "throughput_per_s", "1/s" },
+	{ "throughput (sum of 1/call)", "case=pinned x2AVIC&fence=yes", "throughput_per_s", "1/s" },
+	{ "throughput (sum of 1/call)", "case=pinned x2AVIC&fence=no", "throughput_per_s", "1/s" },
+	{ "throughput (wall time)", "case=mesh&fence=yes", "throughput_per_s", "1/s" },
+	{ "throughput (wall time)", "case=mesh&fence=no", "throughput_per_s", "1/s" },
 };
 
 /*

@@ -2,9 +2,20 @@
 #ifndef SIBIDLE_HOOK_H
 #define SIBIDLE_HOOK_H
 
+#include <linux/cpumask.h>
+#include <linux/nospec.h>
 #include <linux/types.h>
 
 #include "sibidle.h"
+
+/* A number that a caller gives; also clamps it for a processor that speculates past the test. */
+static inline bool sibidle_cpu_valid(u32 *cpu)
+{
+	if (*cpu >= nr_cpu_ids || !cpu_possible(*cpu))
+		return false;
+	*cpu = array_index_nospec(*cpu, nr_cpu_ids);
+	return true;
+}
 
 /* Before and after everything else. init returns 0 or -ENOMEM. */
 int sibidle_hook_init(void);

@@ -12,7 +12,6 @@
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/nospec.h>
 #include <linux/pm_qos.h>
 #include <linux/reboot.h>
 #include <linux/slab.h>
@@ -158,18 +157,9 @@ static int do_set(struct lease *lease, struct sibidle_set *set)
 
 #define SET_FLAGS (SIBIDLE_SET_LATENCY | SIBIDLE_SET_TTL | SIBIDLE_SET_NO_SAMPLES)
 
-/* Also clamps the number for a processor that speculates past the test. */
-static bool cpu_valid(u32 *cpu)
-{
-	if (*cpu >= nr_cpu_ids || !cpu_possible(*cpu))
-		return false;
-	*cpu = array_index_nospec(*cpu, nr_cpu_ids);
-	return true;
-}
-
 static bool set_valid(struct sibidle_set *set)
 {
-	return set->size == sizeof(*set) && !set->reserved && cpu_valid(&set->cpu) &&
+	return set->size == sizeof(*set) && !set->reserved && sibidle_cpu_valid(&set->cpu) &&
 	       set->mode < SIBIDLE_MODES && !(set->flags & ~SET_FLAGS) &&
 	       (set->flags & SIBIDLE_SET_LATENCY
 			? set->latency_us >= 1 && set->latency_us <= S32_MAX - 1
@@ -236,7 +226,7 @@ static long ioctl_stats(struct file *file, void __user *arg)
 	if (get_user(size, &to->size) || get_user(cpu, &to->cpu) ||
 	    get_user(reserved, &to->reserved))
 		return -EFAULT;
-	if (size != sizeof(*stats) || reserved || !cpu_valid(&cpu))
+	if (size != sizeof(*stats) || reserved || !sibidle_cpu_valid(&cpu))
 		return -EINVAL;
 	stats = kzalloc(sizeof(*stats), GFP_KERNEL);
 	if (!stats)
@@ -263,7 +253,7 @@ static long ioctl_register(struct file *file, void __user *arg)
 
 	if (copy_from_user(&reg, arg, sizeof(reg)))
 		return -EFAULT;
-	if (reg.size != sizeof(reg) || !cpu_valid(&reg.cpu))
+	if (reg.size != sizeof(reg) || !sibidle_cpu_valid(&reg.cpu))
 		return -EINVAL;
 	cpus_read_lock();
 	rc = sibidle_hook_register(&reg);

@@ -16,6 +16,7 @@
 #include <asm/irq_vectors.h>
 #include <asm/tsc.h>
 
+#include "hook.h"
 #include "probe.h"
 
 static const struct probe *const probes[SIBIDLE_PROBES] = {
@@ -80,14 +81,6 @@ int probe_interrupt_self(struct probe_run *run, struct sibidle_sample *s, u32 ms
 
 /* ---- a request ---- */
 
-static bool cpu_valid(u32 *cpu)
-{
-	if (*cpu >= nr_cpu_ids || !cpu_possible(*cpu))
-		return false;
-	*cpu = array_index_nospec(*cpu, nr_cpu_ids);
-	return true;
-}
-
 static const struct probe_op *find_op(struct sibidle_probe *req, const struct probe **probe)
 {
 	if (req->size != sizeof(*req) || req->probe >= SIBIDLE_PROBES)
@@ -102,11 +95,11 @@ static bool valid(struct sibidle_probe *req, const struct probe *probe, const st
 {
 	u64 now = rdtsc();
 
-	return !(req->flags & ~op->flags) && cpu_valid(&req->from) && cpu_valid(&req->to) &&
-	       (probe->has_target || req->to == req->from) && req->number >= probe->number_min &&
-	       req->number <= probe->number_max && req->loops >= 1 &&
-	       req->loops <= SIBIDLE_PROBE_LOOPS_MAX && !req->sent && !req->handled &&
-	       !req->interrupts && !req->done && !req->refusal &&
+	return !(req->flags & ~op->flags) && sibidle_cpu_valid(&req->from) &&
+	       sibidle_cpu_valid(&req->to) && (probe->has_target || req->to == req->from) &&
+	       req->number >= probe->number_min && req->number <= probe->number_max &&
+	       req->loops >= 1 && req->loops <= SIBIDLE_PROBE_LOOPS_MAX && !req->sent &&
+	       !req->handled && !req->interrupts && !req->done && !req->refusal &&
 	       (!req->start || req->start <= now ||
 		req->start - now <= (u64)SIBIDLE_START_MAX_S * 1000 * tsc_khz);
 }
