@@ -49,8 +49,7 @@ u64 probe_irq_work_interrupts(const struct probe_run *run)
 	return READ_ONCE(per_cpu(irq_stat, run->req.from).apic_irq_work_irqs);
 }
 
-/* It has arrived when it is counted: at once, but an emulator may take its time. */
-static void await_interrupt(const struct probe_run *run, u64 before)
+void probe_await_interrupt(const struct probe_run *run, u64 before)
 {
 	unsigned int us;
 
@@ -60,23 +59,6 @@ static void await_interrupt(const struct probe_run *run, u64 before)
 			return;
 		udelay(1);
 	}
-}
-
-int probe_interrupt_self(struct probe_run *run, struct sibidle_sample *s, u32 msr, u64 value,
-			 void (*before)(struct probe_run *run))
-{
-	u64 counted = probe_irq_work_interrupts(run);
-
-	local_irq_disable();
-	s->begin = probe_tsc();
-	if (before)
-		before(run);
-	native_wrmsrl(msr, value);
-	s->end = probe_tsc();
-	local_irq_enable();
-	run->req.sent++;
-	await_interrupt(run, counted);
-	return 0;
 }
 
 /* ---- a request ---- */

@@ -78,12 +78,30 @@ enum sibidle_refusal probe_needs_tsc_aux(void);
 /* once() of the operations that do nothing. */
 int probe_nothing(struct probe_run *run, struct sibidle_sample *s);
 
+/* Interrupts of irq_work that this CPU took, and until there is one more: at once, but an emulator may be slow. */
+u64 probe_irq_work_interrupts(const struct probe_run *run);
+void probe_await_interrupt(const struct probe_run *run, u64 before);
+
 /*
  * once() of what has the x2APIC send this CPU an interrupt: writes value to the register, then takes
- * the interrupt, which is irq_work's and finds no work.
+ * the interrupt, which is irq_work's and finds no work. Inline, as is before(): nothing else is timed.
  */
-int probe_interrupt_self(struct probe_run *run, struct sibidle_sample *s, u32 msr, u64 value,
-			 void (*before)(struct probe_run *run));
-u64 probe_irq_work_interrupts(const struct probe_run *run);
+static __always_inline int probe_interrupt_self(struct probe_run *run, struct sibidle_sample *s,
+						u32 msr, u64 value,
+						void (*before)(struct probe_run *run))
+{
+	u64 counted = probe_irq_work_interrupts(run);
+
+	local_irq_disable();
+	s->begin = probe_tsc();
+	if (before)
+		before(run);
+	native_wrmsrl(msr, value);
+	s->end = probe_tsc();
+	local_irq_enable();
+	run->req.sent++;
+	probe_await_interrupt(run, counted);
+	return 0;
+}
 
 #endif

@@ -6,19 +6,22 @@
 #include <linux/atomic.h>
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/irq_work.h>
-#include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <asm/hardirq.h>
+#include <asm/tsc.h>
 
 #include "probe.h"
 
 struct call {
-	atomic_t handled; /* functions that ran in this loop */
+	atomic_t handled; /* functions that ran in this loop, */
+	unsigned int sent; /* of so many */
 	u64 at; /* TSC of the last of them */
 	struct irq_work self;
-	struct cpumask others; /* of a broadcast */
+	struct cpumask others; /* of a broadcast, as they were when it began */
 };
 
 static void arrived(void *info)
@@ -36,25 +39,50 @@ static void arrived_self(struct irq_work *work)
 	arrived(container_of(work, struct call, self));
 }
 
-/*
- * Until it has run everywhere, as the kernel itself waits where it is told to. A CPU that goes off line
- * runs what it was sent before.
- */
-static void await(struct call *call, unsigned int n)
+static void begin(struct call *call)
 {
-	while (atomic_read_acquire(&call->handled) != n)
+	atomic_set(&call->handled, 0);
+	call->sent = 0;
+}
+
+/*
+ * Until it has run everywhere. A CPU that goes off line runs what it was sent before. Preemption is off, which
+ * it is not to be for long: others may run from time to time, and a signal ends the waiting, but not what is
+ * waited for.
+ */
+static int await(struct call *call, unsigned int n)
+{
+	u64 end = rdtsc() + (u64)tsc_khz * PROBE_CHUNK_US / 1000;
+
+	while (atomic_read_acquire(&call->handled) != n) {
 		cpu_relax();
+		if (rdtsc() < end)
+			continue;
+		preempt_enable();
+		if (signal_pending(current)) {
+			preempt_disable();
+			return -EINTR;
+		}
+		cond_resched();
+		preempt_disable();
+		end = rdtsc() + (u64)tsc_khz * PROBE_CHUNK_US / 1000;
+	}
+	return 0;
 }
 
 /* With the moment at which it ran, where that is one. */
 static int account(struct probe_run *run, struct sibidle_sample *s, unsigned int n)
 {
 	struct call *call = run->own;
+	int rc;
 
-	await(call, n);
+	call->sent = n;
+	run->req.sent += n;
+	rc = await(call, n);
+	if (rc)
+		return rc;
 	s->seen = run->req.flags & SIBIDLE_PROBE_WAIT ? s->end : probe_tsc();
 	s->handled = READ_ONCE(call->at);
-	run->req.sent += n;
 	run->req.handled += n;
 	return 0;
 }
@@ -64,7 +92,7 @@ static int call_once(struct probe_run *run, struct sibidle_sample *s)
 	struct call *call = run->own;
 	int rc;
 
-	atomic_set(&call->handled, 0);
+	begin(call);
 	s->begin = probe_tsc();
 	rc = smp_call_function_single(run->req.to, arrived, call,
 				      run->req.flags & SIBIDLE_PROBE_WAIT);
@@ -78,43 +106,44 @@ static int self_once(struct probe_run *run, struct sibidle_sample *s)
 {
 	struct call *call = run->own;
 
-	atomic_set(&call->handled, 0);
+	begin(call);
 	s->begin = probe_tsc();
 	irq_work_queue(&call->self);
 	s->end = probe_tsc();
 	return account(run, s, 1);
 }
 
-/* A CPU that comes meanwhile is not in the mask, and none goes while preemption is off. */
+/* None goes off line while preemption is off. */
 static int broadcast_once(struct probe_run *run, struct sibidle_sample *s)
 {
 	struct call *call = run->own;
-	unsigned int n;
 
-	cpumask_copy(&call->others, cpu_online_mask);
-	cpumask_clear_cpu(run->req.from, &call->others);
-	n = cpumask_weight(&call->others);
-	if (!n)
+	if (!cpumask_subset(&call->others, cpu_online_mask))
 		return -ENODEV;
-	atomic_set(&call->handled, 0);
+	begin(call);
 	s->begin = probe_tsc();
 	smp_call_function_many(&call->others, arrived, call, run->req.flags & SIBIDLE_PROBE_WAIT);
 	s->end = probe_tsc();
-	return account(run, s, n);
+	return account(run, s, cpumask_weight(&call->others));
 }
 
 static int prepare(struct probe_run *run)
 {
-	struct call *call = kzalloc(sizeof(*call), GFP_KERNEL);
+	struct call *call;
 
 	/* A call of oneself is no interrupt, and what names no target goes by from. */
-	if ((run->req.op == SIBIDLE_IPI_CALL) == (run->req.to == run->req.from)) {
-		kfree(call);
+	if ((run->req.op == SIBIDLE_IPI_CALL) == (run->req.to == run->req.from))
 		return -EINVAL;
-	}
+	call = kzalloc(sizeof(*call), GFP_KERNEL);
 	if (!call)
 		return -ENOMEM;
 	call->self = IRQ_WORK_INIT_HARD(arrived_self);
+	cpumask_copy(&call->others, cpu_online_mask);
+	cpumask_clear_cpu(run->req.from, &call->others);
+	if (run->req.op == SIBIDLE_IPI_BROADCAST && cpumask_empty(&call->others)) {
+		kfree(call);
+		return -ENODEV;
+	}
 	run->own = call;
 	return 0;
 }
@@ -123,6 +152,9 @@ static void finish(struct probe_run *run)
 {
 	struct call *call = run->own;
 
+	/* After a signal the last loop's may still be under way: it is theirs until they ran. */
+	while (atomic_read_acquire(&call->handled) != call->sent)
+		usleep_range(10, 100);
 	irq_work_sync(&call->self);
 	kfree(call);
 }

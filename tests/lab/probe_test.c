@@ -227,14 +227,17 @@ test_wake(int fd, unsigned int cpu)
 
 static const struct {
 	const char *name;
-	unsigned int probe, op, to, number;
+	unsigned int probe, op, flags, to, number;
 } long_ones[] = {
-	{ "ipi call", SIBIDLE_PROBE_IPI, SIBIDLE_IPI_CALL, 2, 0 },
-	{ "ipi self", SIBIDLE_PROBE_IPI, SIBIDLE_IPI_SELF, 1, 0 },
-	{ "msr TSC_AUX", SIBIDLE_PROBE_MSR, SIBIDLE_MSR_TSC_AUX, 1, 0 },
-	{ "wake", SIBIDLE_PROBE_WAKE, SIBIDLE_WAKE_TIMER, 1, SIBIDLE_WAKE_MAX_NS },
+	{ "ipi call, no wait", SIBIDLE_PROBE_IPI, SIBIDLE_IPI_CALL, 0, 2, 0 },
+	{ "ipi call, wait", SIBIDLE_PROBE_IPI, SIBIDLE_IPI_CALL, SIBIDLE_PROBE_WAIT, 2, 0 },
+	{ "ipi broadcast", SIBIDLE_PROBE_IPI, SIBIDLE_IPI_BROADCAST, 0, 1, 0 },
+	{ "ipi self", SIBIDLE_PROBE_IPI, SIBIDLE_IPI_SELF, 0, 1, 0 },
+	{ "msr TSC_AUX", SIBIDLE_PROBE_MSR, SIBIDLE_MSR_TSC_AUX, 0, 1, 0 },
+	{ "wake", SIBIDLE_PROBE_WAKE, SIBIDLE_WAKE_TIMER, 0, 1, SIBIDLE_WAKE_MAX_NS },
 };
 #define NB_LONG (sizeof(long_ones) / sizeof(long_ones[0]))
+#define LONG_MSR 4
 
 static void
 nothing(int number)
@@ -268,6 +271,7 @@ start_long(size_t i, bool start_late)
 		struct sibidle_probe r =
 				request(long_ones[i].probe, long_ones[i].op, 1, long_ones[i].to);
 
+		r.flags = long_ones[i].flags;
 		r.number = long_ones[i].number;
 		r.loops = SIBIDLE_PROBE_LOOPS_MAX;
 		r.samples = 0;
@@ -294,27 +298,31 @@ end_long(pid_t pid, int number, int *status)
 
 /*
  * Ends in time. The bound is the promise itself, 100 ms by the machine's clock; an emulator that shares its
- * processor may need more than one try to keep it.
+ * processor may be late at times: the median of five has to keep it.
  */
 static void
 test_ends(size_t i, int number, bool start_late)
 {
-	unsigned int ms = 0;
-	int status = -1, right = 0;
+	unsigned int in_time = 0, longest = 0;
+	int status = -1;
+	bool right = true;
 
-	for (int tries = 0; tries < 5; tries++) {
+	for (int tries = 0; tries < 5 && right; tries++) {
 		pid_t pid = start_long(i, start_late);
+		unsigned int ms;
 
 		pause_ms(50);
 		ms = end_long(pid, number, &status);
 		right = number == SIGKILL ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
 					  : WIFEXITED(status) && WEXITSTATUS(status) == 0;
-		if (!right || ms <= 100)
-			break;
+		in_time += ms <= 100;
+		longest = ms > longest ? ms : longest;
 	}
-	ok(right && ms <= 100, "%s%s: ends within 100 ms of %s (status 0x%x)", long_ones[i].name,
-			start_late ? ", before its start" : "",
-			number == SIGINT ? "SIGINT" : "SIGKILL", (unsigned int)status);
+	ok(right && in_time >= 3,
+			"%s%s: ends within 100 ms of %s (%u of 5 tries, the longest %u ms, status 0x%x)",
+			long_ones[i].name, start_late ? ", before its start" : "",
+			number == SIGINT ? "SIGINT" : "SIGKILL", in_time, longest,
+			(unsigned int)status);
 }
 
 /* Interrupts arrive on a CPU: its timer wakes a sleeper there. */
@@ -331,10 +339,9 @@ interrupts_arrive(unsigned int cpu)
 }
 
 static void
-test_offline(bool target)
+test_offline(size_t i, unsigned int gone)
 {
-	pid_t pid = start_long(target ? 0 : 2, false);
-	unsigned int gone = target ? 2 : 1;
+	pid_t pid = start_long(i, false);
 	int status;
 
 	run_on(0);
@@ -345,8 +352,8 @@ test_offline(bool target)
 	offline(gone, false);
 	/* The child tells every error but EINTR by 1. */
 	ok(WIFEXITED(status) && WEXITSTATUS(status) == 1,
-			"a %s that goes off line ends the probe with an error",
-			target ? "target" : "sender");
+			"%s: CPU %u, its %s, goes off line, which ends the probe with an error",
+			long_ones[i].name, gone, gone == 1 ? "sender" : "target");
 }
 
 /* ---- malformed requests ---- */
@@ -453,19 +460,54 @@ test_refused(int fd)
 	close(looking);
 }
 
-static uint64_t
-register_of(int fd, unsigned int cpu)
-{
-	struct sibidle_register r = { .size = sizeof(r), .cpu = cpu };
+/* ---- what is left ---- */
 
-	return ioctl(fd, SIBIDLE_IOC_REGISTER, &r) == 0 ? r.value : 0;
+#define CPUS_MAX 64
+
+struct left {
+	bool readable; /* there is a SPEC_CTRL */
+	uint64_t spec_ctrl;
+	uint32_t tsc_aux;
+};
+
+static void
+look(int fd, struct left left[CPUS_MAX])
+{
+	for (unsigned int cpu = 0; cpu < cpus(); cpu++) {
+		struct sibidle_register r = { .size = sizeof(r), .cpu = cpu };
+
+		run_on(cpu);
+		left[cpu].readable = ioctl(fd, SIBIDLE_IOC_REGISTER, &r) == 0;
+		left[cpu].spec_ctrl = r.value;
+		__builtin_ia32_rdtscp(&left[cpu].tsc_aux);
+	}
+}
+
+/* Linux has the node above bit 12 of TSC_AUX and the CPU below (arch/x86/include/asm/segment.h). */
+static void
+test_left(int fd, const struct left before[CPUS_MAX])
+{
+	struct left now[CPUS_MAX] = { 0 };
+
+	look(fd, now);
+	for (unsigned int cpu = 0; cpu < cpus(); cpu++) {
+		if (before[cpu].readable)
+			ok(now[cpu].readable && now[cpu].spec_ctrl == before[cpu].spec_ctrl,
+					"CPU %u: SPEC_CTRL is what it was, 0x%llx", cpu,
+					(unsigned long long)now[cpu].spec_ctrl);
+		else
+			ok(x2apic && !now[cpu].readable,
+					"CPU %u: QEMU has no SPEC_CTRL, before and after", cpu);
+		ok(now[cpu].tsc_aux == before[cpu].tsc_aux && (now[cpu].tsc_aux & 0xfff) == cpu,
+				"CPU %u: TSC_AUX tells it still", cpu);
+		ok(interrupts_arrive(cpu), "CPU %u: interrupts arrive", cpu);
+	}
 }
 
 int
 main(int argc, char **argv)
 {
-	unsigned int node, cpu;
-	uint64_t before;
+	struct left before[CPUS_MAX] = { 0 };
 	int fd;
 
 	if (argc != 3) {
@@ -474,7 +516,7 @@ main(int argc, char **argv)
 	}
 	x2apic = strcmp(argv[1], "x2apic") == 0;
 	fd = device(O_RDWR);
-	before = register_of(fd, 1);
+	look(fd, before);
 	test_local(fd, 1);
 	test_calls(fd, 0, 1);
 	test_calls(fd, 1, 2);
@@ -484,15 +526,15 @@ main(int argc, char **argv)
 		test_ends(i, SIGINT, false);
 		test_ends(i, SIGKILL, false);
 	}
-	test_ends(2, SIGINT, true);
-	test_offline(true);
-	test_offline(false);
+	test_ends(LONG_MSR, SIGINT, true);
+	for (size_t i = 0; i < NB_LONG; i++) {
+		if (long_ones[i].to == 2 || long_ones[i].op == SIBIDLE_IPI_BROADCAST)
+			test_offline(i, 2);
+		test_offline(i, 1);
+	}
 	test_refused(fd);
 	test_fuzz(strtoul(argv[2], NULL, 0));
-	ok(register_of(fd, 1) == before, "SPEC_CTRL of CPU 1 is what it was");
-	run_on(1);
-	ok(getcpu(&cpu, &node) == 0 && cpu == 1, "TSC_AUX still tells the CPU");
-	ok(interrupts_arrive(1), "interrupts arrive on CPU 1");
+	test_left(fd, before);
 	close(fd);
 	printf("1..%u\n", checks);
 	return failures != 0;
