@@ -472,7 +472,11 @@ begin_visit(struct experiment *x, struct err *err)
 		return no_visit(x, err);
 	if (!control_guarded(x->control))
 		warn("somebody ended the process that restores after a kill -9: only \"idlectl restore\" will");
-	note(x, "CPU %u: %s applied and verified", cpu, s->text);
+	if (control_sender(x->control) >= 0)
+		note(x, "CPU %u: %s applied and verified, from CPU %d", cpu, s->text,
+				control_sender(x->control));
+	else
+		note(x, "CPU %u: %s applied and verified", cpu, s->text);
 	return 0;
 }
 

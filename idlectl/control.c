@@ -228,6 +228,12 @@ control_verify(struct control *c, struct err *err)
 }
 
 int
+control_sender(const struct control *c)
+{
+	return c->load == NULL || load_cpu(c->load) == c->cpu ? -1 : (int)load_cpu(c->load);
+}
+
+int
 control_write(struct control *c, const char *path, const char *value, struct err *err)
 {
 	/* Before: what fails half-way is taken back too. */

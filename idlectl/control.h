@@ -61,6 +61,9 @@ int control_apply(struct control *c, unsigned int cpu, const struct scenario *s,
 /* Whether the scenario took: reads back, and watches the CPU idle for up to 1 s. Changes nothing. */
 int control_verify(struct control *c, struct err *err);
 
+/* The other CPU that takes part in what is applied, as the one that interrupts come from; -1: none does. */
+int control_sender(const struct control *c);
+
 /*
  * Write value to a file below /sys or /proc/sys, until control_restore(). Returns 0, or -1 with err set and
  * the file as it was.

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "mechanisms.h"
+#include "probe.h"
 #include "sysroot.h"
 #include "topology.h"
 
@@ -109,31 +110,32 @@ wake(struct load *l)
 	return true;
 }
 
-/* One operation of the module's probes. */
-static bool
-request(struct load *l, uint32_t probe, uint32_t op, uint32_t flags)
+/* What the module is asked for: the kinds of load that have an operation of it. */
+static const struct {
+	uint32_t probe, op, flags;
+} operations[] = {
+	[LOAD_IPI] = { SIBIDLE_PROBE_IPI, SIBIDLE_IPI_CALL, SIBIDLE_PROBE_WAIT },
+	[LOAD_WRMSR] = { SIBIDLE_PROBE_MSR, SIBIDLE_MSR_TSC_AUX, 0 },
+};
+
+static struct sibidle_probe
+operation(const struct load *l)
 {
-	struct sibidle_probe req = { .size = sizeof(req),
-		.probe = probe,
-		.op = op,
-		.flags = flags,
+	return (struct sibidle_probe){ .size = sizeof(struct sibidle_probe),
+		.probe = operations[l->kind].probe,
+		.op = operations[l->kind].op,
+		.flags = operations[l->kind].flags,
 		.from = l->cpu,
 		.to = l->target,
 		.loops = 1 };
+}
+
+static bool
+request(struct load *l)
+{
+	struct sibidle_probe req = operation(l);
 
 	return wake(l) && ioctl(l->module.fd, SIBIDLE_IOC_PROBE, &req) == 0;
-}
-
-static bool
-ipi(struct load *l)
-{
-	return request(l, SIBIDLE_PROBE_IPI, SIBIDLE_IPI_CALL, SIBIDLE_PROBE_WAIT);
-}
-
-static bool
-wrmsr(struct load *l)
-{
-	return request(l, SIBIDLE_PROBE_MSR, SIBIDLE_MSR_TSC_AUX, 0);
 }
 
 static bool
@@ -150,8 +152,8 @@ static bool (*const turns[])(struct load *l) = {
 	[LOAD_MEM] = mem,
 	[LOAD_SYSCALL] = syscall_turn,
 	[LOAD_WAKE] = wake,
-	[LOAD_IPI] = ipi,
-	[LOAD_WRMSR] = wrmsr,
+	[LOAD_IPI] = request,
+	[LOAD_WRMSR] = request,
 	[LOAD_MBM] = mbm,
 };
 
@@ -213,19 +215,108 @@ open_counter(unsigned int cpu)
 	return sys_open("/sys/fs/resctrl/mon_data/mon_L3_%02" PRIu64 "/mbm_total_bytes", domain);
 }
 
+/*
+ * Where the interrupts for a CPU come from: a CPU that this thread may use, not of the target's core, as the
+ * other one there may be measured; for that, none that is isolated either, unless it may use no others.
+ * Returns -1 with err set where there is none.
+ */
+static int
+elsewhere(unsigned int target, struct err *err)
+{
+	size_t size = CPU_ALLOC_SIZE(CPU_SETSIZE * 8);
+	cpu_set_t *mine = CPU_ALLOC(CPU_SETSIZE * 8);
+	hwloc_bitmap_t core = hwloc_bitmap_alloc();
+	struct topology t;
+	int best = -1;
+
+	if (mine == NULL || core == NULL)
+		abort();
+	if (topology_open(&t, NULL, err) != 0 || sched_getaffinity(0, size, mine) != 0) {
+		CPU_FREE(mine);
+		hwloc_bitmap_free(core);
+		return -1;
+	}
+	topology_add_core(&t, target, core);
+	for (int cpu = CPU_SETSIZE * 8 - 1; cpu >= 0; cpu--) {
+		unsigned int n = (unsigned int)cpu;
+
+		if (CPU_ISSET_S(n, size, mine) && !hwloc_bitmap_isset(core, n) &&
+				(best < 0 || !hwloc_bitmap_isset(t.isolated, n) ||
+						hwloc_bitmap_isset(t.isolated, (unsigned int)best)))
+			best = cpu;
+	}
+	topology_close(&t);
+	hwloc_bitmap_free(core);
+	CPU_FREE(mine);
+	if (best < 0)
+		return err_set(err, EXIT_SKIPPED,
+				"needs a CPU outside the core of CPU %u that this process may send from",
+				target);
+	return best;
+}
+
+/* For the CPU that a load runs on. Returns 0, or -1 with err set. */
+static int
+find_cpu(struct load *l, struct err *err)
+{
+	int cpu = l->kind == LOAD_IPI ? elsewhere(l->target, err) : (int)l->target;
+
+	l->cpu = (unsigned int)cpu;
+	return cpu < 0 ? -1 : 0;
+}
+
+/* A load that asks the module once. */
+struct trial {
+	struct load load;
+	struct err err;
+	int rc;
+};
+
+static void *
+try_once(void *arg)
+{
+	struct trial *trial = arg;
+	struct sibidle_probe req = operation(&trial->load);
+
+	trial->rc = probe_request(&trial->load.module, &req, &trial->err);
+	return NULL;
+}
+
+/* Whether the module can do what it will be asked for, there. */
+static int
+check_operation(unsigned int cpu, enum load_kind kind, struct err *err)
+{
+	struct trial trial = { .load = { .kind = kind, .target = cpu } };
+	pthread_t thread;
+	int rc;
+
+	if (sibidle_open(&trial.load.module, true, err) != 0)
+		return -1;
+	rc = find_cpu(&trial.load, err);
+	if (rc == 0) {
+		rc = thread_on(&thread, trial.load.cpu, try_once, &trial);
+		if (rc != 0)
+			err_set(err, EXIT_FAILED, "a thread on CPU %u: %s", trial.load.cpu,
+					strerror(rc));
+		else {
+			pthread_join(thread, NULL);
+			rc = trial.rc;
+			*err = rc != 0 ? trial.err : *err;
+		}
+	}
+	sibidle_close(&trial.load.module);
+	return rc != 0 ? -1 : 0;
+}
+
 int
 load_check(unsigned int cpu, const struct word_row *row, struct err *err)
 {
-	struct sibidle m;
 	int counter;
 
 	if (!sys_live())
 		return err_set(err, EXIT_SKIPPED, "a recorded tree runs nothing");
-	if (row->value == LOAD_IPI || row->value == LOAD_WRMSR) {
-		if (sibidle_open(&m, false, err) != 0)
-			return -1;
-		sibidle_close(&m);
-	}
+	if (row->value == LOAD_IPI || row->value == LOAD_WRMSR)
+		return check_operation(cpu, (enum load_kind)row->value, err);
 	if (row->value == LOAD_MBM) {
 		counter = open_counter(cpu);
 		if (counter < 0)
@@ -237,34 +328,14 @@ load_check(unsigned int cpu, const struct word_row *row, struct err *err)
 	return 0;
 }
 
-/* A CPU of this thread's but the target; -1: it has none. */
-static int
-elsewhere(unsigned int target)
-{
-	size_t size = CPU_ALLOC_SIZE(CPU_SETSIZE * 8);
-	cpu_set_t *set = CPU_ALLOC(CPU_SETSIZE * 8);
-	int cpu = -1;
-
-	if (set == NULL)
-		abort();
-	if (sched_getaffinity(0, size, set) == 0)
-		for (int i = 0; i < CPU_SETSIZE * 8 && cpu < 0; i++)
-			if (i != (int)target && CPU_ISSET_S(i, size, set))
-				cpu = i;
-	CPU_FREE(set);
-	return cpu;
-}
-
 /* What the kind of load needs besides its thread. */
 static int
 prepare(struct load *l, const struct word *w, struct err *err)
 {
-	int cpu = l->kind == LOAD_IPI ? elsewhere(l->target) : (int)l->target;
+	struct err why;
 
-	if (cpu < 0)
-		return err_set(err, EXIT_SKIPPED, "%s: needs a CPU besides %u that may send",
-				w->name, l->target);
-	l->cpu = (unsigned int)cpu;
+	if (find_cpu(l, &why) != 0)
+		return err_set(err, why.code, "%s: %s", w->name, why.text);
 	if (l->end < 0)
 		return err_set(err, EXIT_FAILED, "%s: %s", w->name, strerror(errno));
 	if (l->kind == LOAD_MEM && (l->memory = calloc(1, MEM_SIZE)) == NULL)
@@ -309,6 +380,12 @@ uint64_t
 load_turns(const struct load *l)
 {
 	return l == NULL ? 0 : atomic_load(&l->turns);
+}
+
+unsigned int
+load_cpu(const struct load *l)
+{
+	return l->cpu;
 }
 
 double

@@ -42,8 +42,8 @@ int sibidle_verify(struct control *c, const struct word *w, struct err *err);
 void sibidle_let_go(struct control *c);
 
 /*
- * load.c: a thread on the CPU, or, for LOAD_IPI, on another one that this process may use. Those with a
- * number do it so often a second and sleep between.
+ * load.c: a thread on the CPU, or, for LOAD_IPI, on one outside its core that this process may use. Those with
+ * a number do it so often a second and sleep between.
  */
 enum load_kind {
 	LOAD_BUSY,
@@ -61,6 +61,8 @@ int load_verify(struct control *c, const struct word *w, struct err *err);
 void load_end(struct load *l);
 /* What a load has done: wake-ups, or turns of its loop. */
 uint64_t load_turns(const struct load *l);
+/* The CPU that its thread is on. */
+unsigned int load_cpu(const struct load *l);
 /* How far a number of wake-ups is from a rate, in percent of it; one more or less is none. */
 double load_rate_off(uint64_t wakes, uint64_t hz, double seconds);
 
