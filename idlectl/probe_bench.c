@@ -6,21 +6,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <linux/magic.h>
 
 #include "control.h"
 #include "mechanisms.h"
+#include "perf.h"
 #include "probe_bench.h"
 #include "stats.h"
 #include "sysroot.h"
@@ -28,7 +25,6 @@
 #define LEVEL 0.95
 #define SIGMAS 3
 #define PIPE_LOOPS 10000 /* of the published figures */
-#define POLL_MS 20 /* a signal may have reached another thread */
 
 /* ---- arithmetic ---- */
 
@@ -112,10 +108,10 @@ bench_parse(const char *text, unsigned long loops, double *seconds)
 
 /* ---- perf ---- */
 
-struct child {
-	pid_t pid;
-	int pidfd, out; /* -1: not open */
-	char text[4096]; /* what it prints, up to so much of it */
+/* What a run prints, up to so much of it. */
+struct words {
+	int fd;
+	char text[4096];
 	size_t len;
 };
 
@@ -129,117 +125,22 @@ static const struct {
 };
 #define NB_BENCHES (sizeof(benches) / sizeof(benches[0]))
 
-/* In the child. A group of its own, so that its children are ended with it; without us it ends too. */
-__attribute__((noreturn)) static void
-become_perf(char *const *argv, int out, pid_t parent)
-{
-	int null = open("/dev/null", O_RDONLY), saved;
-
-	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent || null < 0)
-		_exit(126);
-	setenv("LC_ALL", "C", 1);
-	dup2(null, STDIN_FILENO);
-	dup2(out, STDOUT_FILENO);
-	dup2(out, STDERR_FILENO);
-	execvp(argv[0], argv);
-	saved = errno;
-	dprintf(STDERR_FILENO, "%s", strerror(saved));
-	_exit(saved == ENOENT ? 127 : 126);
-}
-
-static int
-start(struct child *c, char *const *argv, struct err *err)
-{
-	pid_t parent = getpid();
-	int ends[2];
-
-	memset(c, 0, sizeof(*c));
-	c->pidfd = c->out = -1;
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return err_set(err, EXIT_FAILED, "a pipe: %s", strerror(errno));
-	fflush(NULL);
-	c->pid = fork();
-	if (c->pid == 0)
-		become_perf(argv, ends[1], parent);
-	close(ends[1]);
-	c->out = ends[0];
-	fcntl(c->out, F_SETFL, O_NONBLOCK);
-	if (c->pid > 0) {
-		setpgid(c->pid, c->pid);
-		c->pidfd = pidfd_open(c->pid, 0);
-	}
-	return c->pidfd >= 0 ? 0 : err_set(err, EXIT_FAILED, "%s: %s", argv[0], strerror(errno));
-}
-
 /* What is in the pipe now; false at its end. What there is no room for is dropped. */
 static bool
-take(struct child *c)
+take(void *arg)
 {
+	struct words *w = arg;
+
 	for (;;) {
 		char more[512];
-		ssize_t n = read(c->out, more, sizeof(more));
-		size_t room = sizeof(c->text) - 1 - c->len;
+		ssize_t n = read(w->fd, more, sizeof(more));
+		size_t room = sizeof(w->text) - 1 - w->len;
 
 		if (n <= 0)
 			return n < 0 && (errno == EAGAIN || errno == EINTR);
-		memcpy(c->text + c->len, more, (size_t)n < room ? (size_t)n : room);
-		c->len += (size_t)n < room ? (size_t)n : room;
+		memcpy(w->text + w->len, more, (size_t)n < room ? (size_t)n : room);
+		w->len += (size_t)n < room ? (size_t)n : room;
 	}
-}
-
-/* Until it has ended: true; or a signal asks for our end. */
-static bool
-follow(struct child *c)
-{
-	struct pollfd fds[] = { { .fd = c->out, .events = POLLIN },
-		{ .fd = c->pidfd, .events = POLLIN } };
-
-	while (!probe_interrupted()) {
-		if (poll(fds, 2, POLL_MS) <= 0)
-			continue;
-		if (fds[0].revents != 0 && !take(c))
-			fds[0].fd = -1;
-		if (fds[1].revents != 0)
-			return true;
-	}
-	return false;
-}
-
-/* End what is left of it. Returns its status, as waitpid() has it. */
-static int
-end(struct child *c)
-{
-	int status = 0;
-
-	if (c->pid > 0) {
-		kill(-c->pid, SIGKILL);
-		kill(c->pid, SIGKILL);
-		while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
-			;
-		take(c);
-	}
-	if (c->pidfd >= 0)
-		close(c->pidfd);
-	if (c->out >= 0)
-		close(c->out);
-	return status;
-}
-
-/* Why it failed, with its own words. */
-static int
-failure(struct child *c, int status, struct err *err)
-{
-	const char *words = one_line(c->text);
-
-	words += strspn(words, " ");
-	if (WIFSIGNALED(status))
-		return err_set(err, EXIT_FAILED, "perf was ended by signal %d (%s): %s",
-				WTERMSIG(status), strsignal(WTERMSIG(status)), words);
-	if (WEXITSTATUS(status) == 127)
-		return err_set(err, EXIT_SKIPPED, "perf is not installed (linux-perf)");
-	return err_set(err, EXIT_FAILED, "perf: exit code %d: %s", WEXITSTATUS(status), words);
 }
 
 /* One run: the seconds that perf tells, and those from its start until its end. */
@@ -248,30 +149,37 @@ run_perf(const struct probe_options *o, size_t bench, double *seconds, double *e
 		struct err *err)
 {
 	unsigned long loops = o->loops != 0 ? o->loops : benches[bench].loops;
-	char number[32], name[16];
-	char *argv[] = { "perf", "bench", "sched", name, loops != 0 ? "-l" : NULL, number, NULL };
-	struct child c;
-	uint64_t began = clock_ns(), ended = 0;
-	bool there = false;
-	int status;
+	char number[32];
+	const char *const argv[] = { "perf", "bench", "sched", benches[bench].name,
+		loops != 0 ? "-l" : NULL, number, NULL };
+	struct words w = { 0 };
+	struct perf perf = { 0 };
+	uint64_t began, ended;
+	int ends[2], status, rc;
+	bool ran = false;
 
-	snprintf(name, sizeof(name), "%s", benches[bench].name);
 	snprintf(number, sizeof(number), "%lu", loops);
-	if (start(&c, argv, err) != 0) {
-		end(&c);
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return err_set(err, EXIT_FAILED, "a pipe: %s", strerror(errno));
+	w.fd = ends[0];
+	fcntl(w.fd, F_SETFL, O_NONBLOCK);
+	began = clock_ns();
+	rc = perf_start(&perf, argv, ends[1], ends[1], err);
+	close(ends[1]);
+	if (rc == 0)
+		ran = perf_wait(&perf, w.fd, take, &w);
+	ended = clock_ns();
+	status = perf_end(&perf);
+	take(&w);
+	close(w.fd);
+	if (rc != 0)
 		return -1;
-	}
-	if (follow(&c)) {
-		ended = clock_ns();
-		there = true;
-	}
-	status = end(&c);
-	if (!there)
+	if (!ran)
 		return err_set(err, EXIT_FAILED, "interrupted");
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return failure(&c, status, err);
-	if (!bench_parse(c.text, benches[bench].counts ? loops : 0, seconds))
-		return err_set(err, EXIT_FAILED, "perf told no time: %s", one_line(c.text));
+	if (status != 0)
+		return perf_failed("perf bench", status, one_line(w.text), err);
+	if (!bench_parse(w.text, benches[bench].counts ? loops : 0, seconds))
+		return err_set(err, EXIT_FAILED, "perf told no time: %s", one_line(w.text));
 	*elapsed = 1e-9 * (double)(ended - began);
 	return 0;
 }
@@ -540,6 +448,15 @@ facts_of(const struct setting *s, size_t n)
 			elapsed);
 }
 
+void
+bench_publish(struct probe_report *r, const char *but)
+{
+	for (size_t i = 0; i < sizeof(published_rows) / sizeof(published_rows[0]); i++)
+		if (strcmp(published_rows[i].metric, but) != 0)
+			report_add_published(r, published_rows[i].name, published_rows[i].metric,
+					"s", published_rows[i].where, "seconds", 1);
+}
+
 static void
 add_results(struct probe_report *r, const struct benching *b)
 {
@@ -554,11 +471,7 @@ add_results(struct probe_report *r, const struct benching *b)
 	add_setting(r, b, base, false);
 	add_setting(r, b, other, true);
 	add_difference(r, base->seconds, other->seconds, n);
-	for (size_t i = 0; i < sizeof(published_rows) / sizeof(published_rows[0]); i++)
-		if (!as_published(b) ||
-				strcmp(published_rows[i].metric, benches[b->bench].name) != 0)
-			report_add_published(r, published_rows[i].name, published_rows[i].metric,
-					"s", published_rows[i].where, "seconds", 1);
+	bench_publish(r, as_published(b) ? benches[b->bench].name : "");
 	json_object_set_new(r->facts, "bench", json_string(benches[b->bench].name));
 	json_object_set_new(r->facts, "base", facts_of(base, n));
 	json_object_set_new(r->facts, "other", facts_of(other, n));

@@ -10,14 +10,13 @@
 #include <poll.h>
 #include <search.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "perf.h"
 #include "probe_exits.h"
 #include "sysroot.h"
 
@@ -583,80 +582,74 @@ exits_report(struct exits *e, struct probe_report *r, struct err *err)
 	return 0;
 }
 
+void
+exits_publish_means(struct probe_report *r)
+{
+	for (size_t i = 0; i < NB_PUBLISHED; i++)
+		report_add_published(r, PUBLISHED_REASON " exit", metrics[MEAN].metric,
+				metrics[MEAN].unit, published[i], metrics[MEAN].column, 1);
+}
+
 /* ---- perf ---- */
 
-/* Where perf writes to, removed at the end. */
+/* What perf writes: files without a name, so that nothing of them is left however we end. */
 struct place {
-	char dir[200];
-	char data[220], old[220], messages[220];
+	int data, messages;
+	char path[32]; /* of data, for perf */
 };
 
+/* Below $TMPDIR. Returns a descriptor, or -1 with err set. */
 static int
-make_place(struct place *p, struct err *err)
+nameless(int flags, struct err *err)
 {
 	const char *tmp = getenv("TMPDIR");
+	char *path = sys_format("%s/idlectl-XXXXXX", tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
+	int fd = mkostemp(path, flags);
 
-	if (tmp == NULL || tmp[0] == '\0' || strlen(tmp) > 150)
-		tmp = "/tmp";
-	snprintf(p->dir, sizeof(p->dir), "%s/idlectl-XXXXXX", tmp);
-	if (mkdtemp(p->dir) == NULL)
-		return err_set(err, EXIT_FAILED, "%s: %s", p->dir, strerror(errno));
-	snprintf(p->data, sizeof(p->data), "%s/perf.data", p->dir);
-	snprintf(p->old, sizeof(p->old), "%s/perf.data.old", p->dir);
-	snprintf(p->messages, sizeof(p->messages), "%s/messages", p->dir);
-	return 0;
+	if (fd >= 0)
+		unlink(path);
+	else
+		err_set(err, EXIT_FAILED, "%s: %s", path, strerror(errno));
+	free(path);
+	return fd;
 }
 
 static void
-remove_place(const struct place *p)
+close_place(const struct place *p)
 {
-	unlink(p->data);
-	unlink(p->old);
-	unlink(p->messages);
-	rmdir(p->dir);
+	if (p->data >= 0)
+		close(p->data);
+	if (p->messages >= 0)
+		close(p->messages);
 }
 
-/*
- * Start perf in a process group of its own, with its words in a file and its output there too, or, where
- * out is none, to a pipe. Returns 0, or -1 with err set.
- */
 static int
-start_perf(const struct place *p, const char *const argv[], int out, pid_t *pid, struct err *err)
+open_place(struct place *p, struct err *err)
 {
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attributes;
-	sigset_t none;
-	int rc;
-
-	sigemptyset(&none);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-	posix_spawnattr_setpgroup(&attributes, 0);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawn_file_actions_init(&files);
-	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(
-			&files, STDERR_FILENO, p->messages, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	posix_spawn_file_actions_adddup2(&files, out >= 0 ? out : STDERR_FILENO, STDOUT_FILENO);
-	rc = posix_spawnp(pid, argv[0], &files, &attributes, (char *const *)argv, environ);
-	posix_spawn_file_actions_destroy(&files);
-	posix_spawnattr_destroy(&attributes);
-	if (rc == 0)
+	p->messages = -1;
+	/* perf inherits it, and opens it by its path. */
+	p->data = nameless(0, err);
+	if (p->data >= 0)
+		p->messages = nameless(O_CLOEXEC | O_APPEND, err);
+	snprintf(p->path, sizeof(p->path), "/proc/self/fd/%d", p->data);
+	if (p->messages >= 0)
 		return 0;
-	if (rc == ENOENT)
-		return err_set(err, EXIT_SKIPPED, "perf is not installed (linux-perf)");
-	return err_set(err, EXIT_FAILED, "perf: %s", strerror(rc));
+	close_place(p);
+	return -1;
 }
 
 /* What perf said, on one line, but for what it says of any recording. */
 static void
 read_messages(const struct place *p, char *text, size_t size)
 {
-	FILE *file = fopen(p->messages, "re");
+	int fd = fcntl(p->messages, F_DUPFD_CLOEXEC, 0);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	char line[256];
 	size_t len = 0;
 
 	text[0] = '\0';
+	if (file != NULL)
+		rewind(file);
 	while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
 		char *word, *rest;
 
@@ -669,42 +662,24 @@ read_messages(const struct place *p, char *text, size_t size)
 	}
 	if (file != NULL)
 		fclose(file);
+	else if (fd >= 0)
+		close(fd);
 }
 
+/* Wait for perf, and end it once a signal came. status is how it ended. Returns 0, or -1 with err set. */
 static int
-perf_failed(const struct place *p, const char *what, int status, struct err *err)
+finish(const struct place *p, const char *what, struct perf *perf, int *status, struct err *err)
 {
 	char text[400];
+	bool ran = perf_wait(perf, -1, NULL, NULL);
 
+	*status = perf_end(perf);
+	if (!ran)
+		return err_set(err, EXIT_FAILED, "interrupted");
+	if (*status == 0)
+		return 0;
 	read_messages(p, text, sizeof(text));
-	if (text[0] != '\0')
-		return err_set(err, EXIT_FAILED, "%s: %s", what, text);
-	if (WIFSIGNALED(status))
-		return err_set(err, EXIT_FAILED, "%s: ended by signal %d", what, WTERMSIG(status));
-	return err_set(err, EXIT_FAILED, "%s: exit code %d", what, WEXITSTATUS(status));
-}
-
-/*
- * Wait for perf, and end it and what it runs once a signal came. status is how it ended. Returns 0, or -1
- * with err set.
- */
-static int
-wait_perf(const struct place *p, const char *what, pid_t pid, int *status, struct err *err)
-{
-	const struct timespec pause = { .tv_nsec = WAIT_MS * 1000000L };
-
-	*status = 0;
-	while (waitpid(pid, status, WNOHANG) == 0) {
-		if (probe_interrupted()) {
-			kill(-pid, SIGKILL);
-			while (waitpid(pid, status, 0) < 0 && errno == EINTR)
-				;
-			return err_set(err, EXIT_FAILED, "interrupted");
-		}
-		nanosleep(&pause, NULL);
-	}
-	return WIFEXITED(*status) && WEXITSTATUS(*status) == 0 ? 0
-							       : perf_failed(p, what, *status, err);
+	return perf_failed(what, *status, text, err);
 }
 
 /*
@@ -717,17 +692,17 @@ record(const struct place *p, const struct probe_options *o, struct probe_report
 {
 	char pid[16], seconds[32];
 	const char *argv[] = { "perf", "record", "-R", "-B", "-N", "-m", "1024", "-c", "1", "-e",
-		"kvm:kvm_exit,kvm:kvm_entry", "-o", p->data, o->pid > 0 ? "-p" : "-a",
+		"kvm:kvm_exit,kvm:kvm_entry", "-o", p->path, o->pid > 0 ? "-p" : "-a",
 		o->pid > 0 ? pid : "--", o->pid > 0 ? "--" : "sleep",
 		o->pid > 0 ? "sleep" : seconds, o->pid > 0 ? seconds : NULL, NULL };
-	pid_t perf;
+	struct perf perf = { 0 };
 	int status;
 
 	snprintf(pid, sizeof(pid), "%lu", o->pid);
 	snprintf(seconds, sizeof(seconds), "%.3f", o->duration > 0 ? o->duration : SECONDS);
-	if (start_perf(p, argv, -1, &perf, err) != 0)
+	if (perf_start(&perf, argv, p->messages, p->messages, err) != 0)
 		return -1;
-	if (wait_perf(p, "perf record", perf, &status, err) == 0)
+	if (finish(p, "perf record", &perf, &status, err) == 0)
 		return 0;
 	if (probe_interrupted() || o->pid == 0 || !WIFSIGNALED(status) ||
 			WTERMSIG(status) != SIGTERM)
@@ -739,22 +714,21 @@ record(const struct place *p, const struct probe_options *o, struct probe_report
 static int
 replay(const struct place *p, struct exits *e, struct err *err)
 {
-	const char *const argv[] = { "perf", "script", "-i", p->data, "--ns", "--show-lost-events",
+	const char *const argv[] = { "perf", "script", "-i", p->path, "--ns", "--show-lost-events",
 		"-F", "comm,tid,cpu,time,event,trace", NULL };
+	struct perf perf = { 0 };
 	int ends[2], status, rc;
-	pid_t perf;
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return err_set(err, EXIT_FAILED, "pipe: %s", strerror(errno));
-	rc = start_perf(p, argv, ends[1], &perf, err);
+	rc = perf_start(&perf, argv, ends[1], p->messages, err);
 	close(ends[1]);
 	if (rc == 0) {
 		rc = exits_read(e, ends[0], "perf script", err);
 		if (rc != 0)
-			kill(-perf, SIGKILL);
-		if (wait_perf(p, "perf script", perf, &status,
-				    rc == 0 ? err : &(struct err){ 0 }) != 0)
-			rc = -1;
+			perf_end(&perf);
+		else
+			rc = finish(p, "perf script", &perf, &status, err);
 	}
 	close(ends[0]);
 	return rc;
@@ -788,16 +762,18 @@ read_live(struct exits *e, const struct probe_options *o, struct probe_report *r
 	struct place p;
 	int rc;
 
+	/* Ignored, as a parent may have left it, no child's end would be told. */
+	signal(SIGCHLD, SIG_DFL);
 	if (check_host(err) != 0)
 		return -1;
 	if (o->pid > 0 && kill((pid_t)o->pid, 0) != 0 && errno == ESRCH)
 		return err_set(err, EXIT_FAILED, "--pid %lu: no such process", o->pid);
-	if (make_place(&p, err) != 0)
+	if (open_place(&p, err) != 0)
 		return -1;
 	rc = record(&p, o, r, err);
 	if (rc == 0)
 		rc = replay(&p, e, err);
-	remove_place(&p);
+	close_place(&p);
 	return rc;
 }
 

@@ -144,12 +144,13 @@ ok "JSON" eval 'probe --bench messaging "${two[@]}" --repeats 6 --json; worked &
 	(.probe == \"eoi\") and (.facts.verdict.verdict == \"below the noise\") and (.facts.base.seconds | length == 6) and
 	([.rows[] | select(.metric == \"messaging\" and .repeats == 6)] | length == 2) and
 	([.rows[] | select(.metric == \"elapsed mean\") | .published] == [0.414666797, 0.395370891])" "$tmp/out"'
-ok "CSV has as many fields in each row" eval 'probe --bench messaging "${two[@]}" --repeats 2 --csv; worked &&
+ok "CSV has as many fields in each row" eval 'probe --bench messaging "${two[@]}" --repeats 2 --csv; is "$rc" 0 "exit code" &&
+	has "$tmp/err" "idlectl: messaging: difference " &&
 	python3 -c "import csv, sys
 rows = list(csv.reader(open(sys.argv[1], newline=\"\"), strict=True))
-assert len(rows) > 14 and all(len(row) == 15 for row in rows), rows" "$tmp/out"'
+assert len(rows) > 14 and all(len(row) == 17 for row in rows), rows" "$tmp/out"'
 
-for mode in "fail:1:perf: exit code 3: perf: no events today" "killed:1:perf was ended by signal 15" \
+for mode in "fail:1:perf bench: exit code 3: perf: no events today" "killed:1:perf bench: ended by signal 15" \
 	"silent:1:perf told no time"; do
 	IFS=: read -r how code words <<<"$mode"
 	ok "perf: $how" eval 'perf_is $how 0; probe --bench pipe "${two[@]}"; failed $code "$words" && [ ! -s "$tmp/out" ] &&

@@ -238,15 +238,31 @@ stopped() {
 	# 100 ms, and what a busy machine adds.
 	[ $took -lt 500 ] || { echo "$took ms"; return 1; }
 }
+# killed: nobody can clean up behind it, so that nothing may need it.
+killed() {
+	local pid i hangs=$((100000 + $$ % 800000))
+	: >"$LOG"
+	PATH="$tmp/bin:$PATH" unshare -m host idlectl probe msr --exits --duration $hangs >"$tmp/out" 2>"$tmp/err" &
+	pid=$!
+	for ((i = 0; i < 400; i++)); do
+		pgrep -f "^sleep $hangs" >/dev/null && break
+		sleep 0.05
+	done
+	kill -KILL $pid
+	wait $pid 2>/dev/null
+	sleep 0.5
+	pkill -f "^sleep $hangs" # what perf was told to run, and outlives it
+	! pgrep -fa "perf record .* -- sleep $hangs" && left
+}
 if unshare -m "$tmp/bin/host" true 2>/dev/null; then
 	ok "all guests" recorded
 	ok "one process" one_process
 	ok "a process that ends first" ended_early
 	ok "no such process" eval 'live --pid 2147483647; failed 1 "--pid 2147483647: no such process"'
 	ok "what perf record says" eval 'FAILS="No permission to enable kvm:kvm_exit" live
-		failed 1 "perf record: Error: No permission to enable kvm:kvm_exit"'
+		failed 1 "perf record: exit code 129: Error: No permission to enable kvm:kvm_exit"'
 	ok "what perf script says" eval 'SCRIPT_FAILS=1 live --duration 0.1
-		failed 1 "perf script: incompatible file format"'
+		failed 1 "perf script: exit code 255: incompatible file format"'
 	ok "a guest that did nothing" eval 'SCRIPT=/dev/null live --duration 0.1; failed 1 "no exit of a guest"'
 	ok "kvm is not loaded" eval 'NO_MODULE=1 live; failed 4 "kvm is not loaded"'
 	ok "a CPU that cannot run guests" eval 'NO_DEVICE=1 live; failed 4 "there is no /dev/kvm"'
@@ -258,6 +274,7 @@ if unshare -m "$tmp/bin/host" true 2>/dev/null; then
 	for signal in INT TERM HUP; do
 		ok "SIG$signal while perf records" stopped $signal
 	done
+	ok "SIGKILL while perf records" killed
 	ok "SIGTERM while perf script runs" stopped TERM 0.1
 else
 	skip "a machine with KVM's files" "no mount namespace to be had"
