@@ -1036,8 +1036,8 @@ prepare_resume(struct run *r, struct err *err)
 #define WAKE_LOOPS (sys_emulated() ? 10 : 200)
 
 /* What clearing costs, the price of the effect: how late the sibling wakes up from the state that was held. */
-static void
-measure_wake(struct run *r)
+static int
+measure_wake(struct run *r, struct err *err)
 {
 	const struct probe_options o = { .cpu = (int)r->placement.at[0].sibling,
 		.repeats = WAKE_REPEATS,
@@ -1048,8 +1048,13 @@ measure_wake(struct run *r)
 	struct err why;
 
 	report_begin(&r->wake, "wake", NULL);
-	if (probe_wake_with(&r->wake, &o, &r->control, &why) != 0)
-		warn("what clearing costs was not measured: %s", why.text);
+	if (probe_wake_with(&r->wake, &o, &r->control, &why) == 0)
+		return 0;
+	if (why.code == EXIT_UNRESTORED || stop_asked())
+		return err_set(err, why.code, "after all windows, at what clearing costs: %s",
+				why.text);
+	warn("what clearing costs was not measured: %s", why.text);
+	return 0;
 }
 
 static int
@@ -1088,7 +1093,7 @@ measure(struct run *r, struct err *err)
 	rc = experiment_run(&r->experiment, err);
 	rc = restore_scenario(r, rc, err);
 	if (rc == 0 && o->reproduce && !r->experiment.interrupted)
-		measure_wake(r);
+		rc = measure_wake(r, err);
 	if (r->progress)
 		fputc('\n', stderr);
 	if (rc == 0 && r->experiment.interrupted)

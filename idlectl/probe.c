@@ -14,6 +14,7 @@
 #include "sysroot.h"
 
 #define LEVEL 0.95
+#define SLICE 10000 /* loops of one request: tens of ms where an operation takes a few us */
 
 void *
 probe_alloc(size_t n, size_t size)
@@ -143,6 +144,22 @@ emulated(const struct probe_report *r)
 	return !r->recorded && sys_live() && sys_emulated();
 }
 
+static const char *
+where(const struct probe_report *r)
+{
+	return r->recorded ? "recorded" : probe_where();
+}
+
+/* Whether a published figure stands beside ours or below. */
+static bool
+has_published(const struct probe_report *r)
+{
+	for (size_t i = 0; i < r->nb; i++)
+		if (isfinite(r->rows[i].published))
+			return true;
+	return false;
+}
+
 /* To be freed. */
 static char *
 comparable_text(const struct probe_report *r)
@@ -181,11 +198,18 @@ print_csv_text(const char *text)
 	putchar('"');
 }
 
+/* Beside the table that goes elsewhere: the notes go to people. */
 static void
 print_csv(const struct probe_report *r, const char *comparable)
 {
+	json_int_t seed = json_integer_value(json_object_get(r->facts, "seed"));
+	json_t *item;
+	size_t n;
+
+	json_array_foreach (r->notes, n, item)
+		fprintf(stderr, "idlectl: %s\n", json_string_value(item));
 	printf("probe,case,metric,unit,repeats,raw,overhead,net,low,high,published,published_as,"
-	       "published_machine,comparable,emulated\n");
+	       "published_machine,comparable,emulated,where,seed\n");
 	for (size_t i = 0; i < r->nb; i++) {
 		const struct probe_row *row = &r->rows[i];
 		const double figures[] = { row->raw, row->overhead, row->net, row->low, row->high,
@@ -209,8 +233,11 @@ print_csv(const struct probe_report *r, const char *comparable)
 		printf(",");
 		print_csv_text(published ? r->system->machine : "");
 		printf(",");
-		print_csv_text(published && row->n > 0 ? comparable : "");
-		printf(",%d\n", row->n > 0 && emulated(r) ? 1 : 0);
+		print_csv_text(published ? comparable : "");
+		printf(",%d,%s,", row->n > 0 && emulated(r) ? 1 : 0, row->n > 0 ? where(r) : "");
+		if (row->n > 0 && seed > 0)
+			printf("%" JSON_INTEGER_FORMAT, seed);
+		printf("\n");
 	}
 }
 
@@ -246,9 +273,9 @@ report_json(const struct probe_report *r)
 	for (size_t i = 0; i < r->nb; i++)
 		json_array_append_new(rows, row_json(&r->rows[i]));
 	json = json_pack("{s:s, s:b, s:s, s:O, s:o, s:O, s:O}", "probe", r->probe, "emulated",
-			emulated(r), "where", r->recorded ? "recorded" : probe_where(), "facts",
-			r->facts, "rows", rows, "histograms", r->histograms, "notes", r->notes);
-	if (r->system == NULL)
+			emulated(r), "where", where(r), "facts", r->facts, "rows", rows,
+			"histograms", r->histograms, "notes", r->notes);
+	if (!has_published(r))
 		return json;
 	comparable = comparable_text(r);
 	json_object_set_new(json, "published",
@@ -388,7 +415,7 @@ print_table(const struct probe_report *r, bool histograms, const char *comparabl
 		r->table(r);
 	else
 		print_rows(r);
-	if (r->system != NULL)
+	if (comparable != NULL)
 		printf("published: %s, %s, %s; comparable: %s\n", r->system->machine,
 				r->system->source, r->system->date, comparable);
 	json_array_foreach (r->notes, i, item)
@@ -401,7 +428,7 @@ print_table(const struct probe_report *r, bool histograms, const char *comparabl
 void
 report_print(const struct probe_report *r, enum probe_format format, bool histograms)
 {
-	char *comparable = r->system != NULL ? comparable_text(r) : NULL;
+	char *comparable = has_published(r) ? comparable_text(r) : NULL;
 
 	if (format == PROBE_JSON)
 		print_json(r);
@@ -601,39 +628,59 @@ struct local {
 	double *took;
 };
 
+/*
+ * All loops of a case, a slice at a time: a signal that comes just before a request is seen by none of the module's
+ * looks, and waits for its end.
+ */
+static int
+request_all(struct local *l, const struct local_case *c, struct err *err)
+{
+	for (unsigned long done = 0; done < l->o->loops;) {
+		unsigned long left = l->o->loops - done;
+		struct sibidle_probe req = { .probe = l->probe,
+			.op = c->op,
+			.number = c->number,
+			.flags = c->flags,
+			.from = (uint32_t)l->o->cpu,
+			.to = (uint32_t)l->o->cpu,
+			.loops = (uint32_t)(left < SLICE ? left : SLICE),
+			.samples = (uintptr_t)&l->samples[done] };
+
+		if (probe_interrupted())
+			return err_set(err, EXIT_FAILED, "interrupted");
+		if (probe_request(&l->m, &req, err) != 0)
+			return -1;
+		/* What is sent has to arrive, or it was not sent. Others may send such interrupts too. */
+		if (req.interrupts < req.sent)
+			return err_set(err, EXIT_FAILED,
+					"%s: %" PRIu64 " interrupts sent, %" PRIu64 " counted",
+					c->name, (uint64_t)req.sent, (uint64_t)req.interrupts);
+		done += req.done;
+	}
+	return 0;
+}
+
 /* One turn of a case; repeat < 0: it does not count. */
 static int
 measure(struct local *l, size_t i, int repeat, struct err *err)
 {
-	struct sibidle_probe req = { .probe = l->probe,
-		.op = l->cases[i].op,
-		.number = l->cases[i].number,
-		.flags = l->cases[i].flags,
-		.from = (uint32_t)l->o->cpu,
-		.to = (uint32_t)l->o->cpu,
-		.loops = l->o->loops,
-		.samples = (uintptr_t)l->samples };
 	struct measured *m = &l->measured[i];
+	size_t n = l->o->loops;
 
-	if (probe_request(&l->m, &req, err) != 0)
+	if (request_all(l, &l->cases[i], err) != 0)
 		return -1;
 	if (repeat < 0)
 		return 0;
-	/* What is sent has to arrive, or it was not sent. Others may send such interrupts too. */
-	if (req.interrupts < req.sent)
-		return err_set(err, EXIT_FAILED,
-				"%s: %" PRIu64 " interrupts sent, %" PRIu64 " counted",
-				l->cases[i].name, (uint64_t)req.sent, (uint64_t)req.interrupts);
-	for (uint32_t k = 0; k < req.done; k++) {
+	for (size_t k = 0; k < n; k++) {
 		uint64_t took = l->samples[k].end - l->samples[k].begin;
 
 		l->took[k] = (double)took;
 		histogram_add(&m->h, took);
 	}
-	sort_doubles(l->took, req.done);
-	m->of[0][repeat] = stats_median(l->took, req.done);
+	sort_doubles(l->took, n);
+	m->of[0][repeat] = stats_median(l->took, n);
 	for (size_t k = 1; k < NB_METRICS; k++)
-		m->of[k][repeat] = sorted_percentile(l->took, req.done, metrics[k].share);
+		m->of[k][repeat] = sorted_percentile(l->took, n, metrics[k].share);
 	return 0;
 }
 
@@ -646,8 +693,6 @@ turn(struct local *l, struct probe_report *r, size_t nb, int repeat, bool backwa
 
 		if (!l->measured[i].there)
 			continue;
-		if (probe_interrupted())
-			return err_set(err, EXIT_FAILED, "interrupted");
 		if (measure(l, i, repeat, err) == 0)
 			continue;
 		if (err->code != EXIT_SKIPPED || repeat >= 0)

@@ -80,7 +80,8 @@ enum probe_format { PROBE_TABLE, PROBE_CSV, PROBE_JSON };
 
 /*
  * Print a report. In CSV, RFC 4180, the columns are: probe, case, metric, unit, repeats, raw, overhead,
- * net, low, high, published, published_as, published_machine, comparable, emulated.
+ * net, low, high, published, published_as, published_machine, comparable, emulated, where, seed; the notes go to
+ * standard error.
  */
 void report_print(const struct probe_report *r, enum probe_format format, bool histograms);
 

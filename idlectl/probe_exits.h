@@ -52,6 +52,9 @@ int exits_read(struct exits *e, int fd, const char *name, struct err *err);
  */
 int exits_report(struct exits *e, struct probe_report *r, struct err *err);
 
+/* Add what is published of exits by MSR writes, for a report without exits. */
+void exits_publish_means(struct probe_report *r);
+
 /* The whole probe. */
 int probe_exits(struct probe_report *r, const struct probe_options *o, struct err *err);
 

@@ -37,6 +37,17 @@ ipi_throughput(const struct ipi_sender *s, size_t n, double tsc_khz)
 	return t;
 }
 
+void
+ipi_count(struct ipi_counts *c, uint64_t sent, uint64_t interrupts)
+{
+	c->sent += sent;
+	c->interrupts += interrupts;
+	if (interrupts < sent)
+		c->without += sent - interrupts;
+	else
+		c->foreign += interrupts - sent;
+}
+
 /* ---- pairs ---- */
 
 static const char *const relation_names[] = {
@@ -234,7 +245,7 @@ struct way {
 	bool taken;
 	double *of[NB_FIGURES]; /* a figure for each repeat */
 	struct histogram calls; /* ns */
-	uint64_t sent, handled, interrupts;
+	struct ipi_counts counts;
 };
 
 static double
@@ -243,17 +254,25 @@ ns(const struct run *run, int64_t ticks)
 	return (double)ticks * 1e6 / run->m.info.tsc_khz;
 }
 
-/* The median over all samples of what of() makes of one, in ns. */
+/* What of() makes of all samples, sender after sender, in ns. To be freed. */
+static double *
+all_of(const struct run *run, double (*of)(const struct run *run, const struct sibidle_sample *s))
+{
+	size_t loops = run->o->loops, n = run->nb * loops;
+	double *values = probe_alloc(n, sizeof(*values));
+
+	for (size_t i = 0; i < n; i++)
+		values[i] = of(run, &run->senders[i / loops].samples[i % loops]);
+	return values;
+}
+
 static double
 median_of(const struct run *run,
 		double (*of)(const struct run *run, const struct sibidle_sample *s))
 {
-	size_t loops = run->o->loops, n = run->nb * loops;
-	double *values = probe_alloc(n, sizeof(*values)), median;
+	double *values = all_of(run, of);
+	double median = stats_median(values, run->nb * run->o->loops);
 
-	for (size_t i = 0; i < n; i++)
-		values[i] = of(run, &run->senders[i / loops].samples[i % loops]);
-	median = stats_median(values, n);
 	free(values);
 	return median;
 }
@@ -282,26 +301,23 @@ static void
 account(const struct run *run, struct way *w, unsigned long i)
 {
 	struct ipi_sender *senders = probe_alloc(run->nb, sizeof(*senders));
+	double *calls = all_of(run, call_of), sum = 0;
+	size_t loops = run->o->loops;
 	struct ipi_throughput t;
-	double sum = 0;
 
 	for (size_t k = 0; k < run->nb; k++) {
 		const struct sender *s = &run->senders[k];
-		double all = 0;
 
-		for (unsigned long n = 0; n < run->o->loops; n++) {
-			all += call_of(run, &s->samples[n]);
-			histogram_add(&w->calls, (uint64_t)call_of(run, &s->samples[n]));
-		}
-		senders[k] = (struct ipi_sender){ all / (double)run->o->loops, run->o->loops,
-			s->samples[0].begin, s->samples[run->o->loops - 1].end };
+		senders[k] = (struct ipi_sender){ stats_mean(&calls[k * loops], loops), loops,
+			s->samples[0].begin, s->samples[loops - 1].end };
 		sum += senders[k].call_ns;
-		w->sent += s->req.sent;
-		w->handled += s->req.handled;
-		w->interrupts += s->req.interrupts;
+		ipi_count(&w->counts, s->req.sent, s->req.interrupts);
 	}
+	for (size_t n = 0; n < run->nb * loops; n++)
+		histogram_add(&w->calls, (uint64_t)calls[n]);
 	t = ipi_throughput(senders, run->nb, run->m.info.tsc_khz);
-	w->of[CALL][i] = median_of(run, call_of);
+	w->of[CALL][i] = stats_median(calls, run->nb * loops);
+	free(calls);
 	w->of[MEAN][i] = sum / (double)run->nb;
 	w->of[ONE_WAY][i] = median_of(run, one_way_of);
 	w->of[HALF][i] = median_of(run, half_of);
@@ -406,13 +422,15 @@ add_rows(struct probe_report *r, const struct run *run, const struct way *w, siz
 		if (tells(run, way, i))
 			report_add(r, name, figures[i].metric, figures[i].unit, w->of[i],
 					i == CALL || i == MEAN ? overhead : NULL, run->o->repeats);
-	report_add_one(r, name, "sent", "calls", (double)w->sent);
-	report_add_one(r, name, "interrupts counted", "interrupts", (double)w->interrupts);
-	if (w->interrupts < w->sent)
-		report_add_one(r, name, "wake-ups without one", "calls",
-				(double)(w->sent - w->interrupts));
+	report_add_one(r, name, "sent", "calls", (double)w->counts.sent);
+	report_add_one(r, name, "interrupts counted", "interrupts", (double)w->counts.interrupts);
+	if (w->counts.without > 0)
+		report_add_one(r, name, "wake-ups without one", "calls", (double)w->counts.without);
+	if (w->counts.foreign > 0)
+		report_add_one(r, name, "interrupts of others", "interrupts",
+				(double)w->counts.foreign);
 	report_add_histogram(r, name, "ns", &w->calls);
-	if (w->interrupts < w->sent && !run->o->idle)
+	if (w->counts.without > 0 && !run->o->idle)
 		report_note(r, "%s: some calls found their target idle, and sent it no interrupt",
 				name);
 }
@@ -542,8 +560,8 @@ run_lone(struct probe_report *r, const struct probe_options *o, const struct top
 {
 	unsigned int from = o->from >= 0 ? (unsigned int)o->from : (unsigned int)o->cpu;
 	struct ipi_pair pair = { from, from };
-	hwloc_bitmap_t others = hwloc_bitmap_alloc();
-	char name[64];
+	hwloc_bitmap_t others = hwloc_bitmap_alloc(), closed = hwloc_bitmap_alloc();
+	char name[64], *list = NULL;
 	int rc;
 
 	if (o->broadcast) {
@@ -556,11 +574,19 @@ run_lone(struct probe_report *r, const struct probe_options *o, const struct top
 	else {
 		snprintf(name, sizeof(name), o->broadcast ? "broadcast from %u to %d" : "self %u",
 				from, hwloc_bitmap_weight(others));
+		hwloc_bitmap_andnot(closed, others, t->open);
+		hwloc_bitmap_and(others, others, t->open);
+		if (!hwloc_bitmap_iszero(closed) && !o->idle &&
+				hwloc_bitmap_list_asprintf(&list, closed) >= 0)
+			report_note(r, "%s: not kept busy, as this process may not run there: CPU %s",
+					name, list);
+		free(list);
 		rc = run_set(r, o, &pair, 1,
 				o->broadcast ? SIBIDLE_IPI_BROADCAST : SIBIDLE_IPI_SELF, others,
 				name, err);
 	}
 	hwloc_bitmap_free(others);
+	hwloc_bitmap_free(closed);
 	return rc;
 }
 
@@ -625,17 +651,6 @@ run_pairs(struct probe_report *r, const struct probe_options *o, const struct to
 
 /* ---- published figures ---- */
 
-/* Linux writes the x2APIC's ICR behind a fence but on AMD, where 04c3024560d3 took it out. */
-static bool
-kernel_fences(void)
-{
-	char *info = sys_read("/proc/cpuinfo");
-	bool amd = info != NULL && strstr(info, "AuthenticAMD") != NULL;
-
-	free(info);
-	return !amd;
-}
-
 static const struct {
 	const char *metric, *where, *column, *unit;
 } published[] = {
@@ -656,7 +671,8 @@ static const struct {
 static void
 publish(struct probe_report *r, bool mesh)
 {
-	const char *fence = kernel_fences() ? "fence=yes" : "fence=no";
+	/* Linux writes the x2APIC's ICR behind a fence but on AMD, where 04c3024560d3 took it out. */
+	const char *fence = published_on_amd() ? "fence=no" : "fence=yes";
 
 	for (size_t i = 0; i < sizeof(published) / sizeof(published[0]); i++) {
 		struct probe_row *row = NULL;

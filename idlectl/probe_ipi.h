@@ -27,6 +27,19 @@ struct ipi_throughput {
 /* Of n >= 1 senders whose TSC has tsc_khz. The definitions are those of the published figures. */
 struct ipi_throughput ipi_throughput(const struct ipi_sender *s, size_t n, double tsc_khz);
 
+/* Calls of other CPUs, and what these counted. */
+struct ipi_counts {
+	uint64_t sent, interrupts;
+	uint64_t without; /* that found their target idle, as it counted fewer interrupts than calls */
+	uint64_t foreign; /* interrupts that it counted beyond, of other calls */
+};
+
+/*
+ * Add what one sender did in one repeat. Within it, foreign interrupts hide as many idle targets; from one to the
+ * next they do not.
+ */
+void ipi_count(struct ipi_counts *c, uint64_t sent, uint64_t interrupts);
+
 struct ipi_pair {
 	unsigned int from, to;
 };

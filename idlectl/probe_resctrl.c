@@ -100,6 +100,20 @@ has_queue(const char *kernel)
 			(major == 6 && minor >= 9);
 }
 
+int
+resctrl_serving_cpu(hwloc_const_bitmap_t cpus, hwloc_const_bitmap_t nohz_full, const char *kernel)
+{
+	hwloc_bitmap_t rest = hwloc_bitmap_alloc();
+	int first;
+
+	if (rest == NULL)
+		abort();
+	hwloc_bitmap_andnot(rest, cpus, nohz_full);
+	first = hwloc_bitmap_first(has_queue(kernel) && !hwloc_bitmap_iszero(rest) ? rest : cpus);
+	hwloc_bitmap_free(rest);
+	return first;
+}
+
 static bool
 ends_in(const char *name, const char *end)
 {
@@ -293,11 +307,14 @@ read_dry(int dry, size_t n)
 			return;
 }
 
-/* Count what was read. A counter that cannot be read any more is left from then on, its group is named. */
-static void
+/*
+ * Count what was read. A counter that cannot be read any more is left from then on, its group is named. Returns how
+ * many gave a number.
+ */
+static size_t
 take_values(struct probe_report *r, struct domain *d)
 {
-	size_t nb = 0;
+	size_t nb = 0, before = d->seen[RESCTRL_NUMBER];
 
 	for (size_t i = 0; i < d->nb; i++) {
 		struct counter *c = &d->counters[i];
@@ -316,6 +333,7 @@ take_values(struct probe_report *r, struct domain *d)
 		d->lost = c->group;
 	}
 	d->nb = nb;
+	return d->seen[RESCTRL_NUMBER] - before;
 }
 
 /* The counts go to the facts of the domain. */
@@ -331,53 +349,93 @@ say_values(struct probe_report *r, const struct domain *d, json_t *facts)
 	json_object_set_new(r->facts, d->name, facts);
 }
 
-/* ---- cycles ---- */
+/* ---- places ---- */
 
-/* Counts of the reader, by PMU or TSC, and of the domain's other CPUs. */
-struct cycles {
-	int reader; /* -1: by TSC */
-	int *others;
-	size_t nb; /* 0: not known */
+/* Who reads a domain: a CPU of it and one of another domain; -1: there is none. */
+struct places {
+	hwloc_bitmap_t cpus; /* of the domain: its number is that of their third-level cache */
+	int local, remote;
+	int serving; /* the CPU of it that reads for others */
+	bool by_itself; /* the local one is not served */
 };
 
+/*
+ * A local reader on the CPU that serves would have its own cycles and those of who serves it on one CPU, so it
+ * goes to another one where there is one.
+ */
+static void
+find_places(struct places *p, const struct topology *t, unsigned long domain)
+{
+	char *kernel = sys_read("/proc/sys/kernel/osrelease");
+	hwloc_bitmap_t nohz_full = hwloc_bitmap_alloc();
+
+	p->cpus = hwloc_bitmap_alloc();
+	if (p->cpus == NULL || nohz_full == NULL)
+		abort();
+	sys_read_list(nohz_full, SYS_CPU "/nohz_full"); /* "(null)" where not asked for */
+	p->local = p->remote = -1;
+	for (int cpu = hwloc_bitmap_first(t->online); cpu >= 0;
+			cpu = hwloc_bitmap_next(t->online, cpu)) {
+		uint64_t id;
+
+		if (!topology_l3_id((unsigned int)cpu, &id))
+			continue;
+		if (id == domain)
+			hwloc_bitmap_set(p->cpus, (unsigned int)cpu);
+		else if (p->remote < 0 && hwloc_bitmap_isset(t->open, (unsigned int)cpu))
+			p->remote = cpu;
+	}
+	p->serving = resctrl_serving_cpu(p->cpus, nohz_full, kernel != NULL ? kernel : "");
+	p->by_itself = kernel != NULL && !has_queue(kernel);
+	for (int cpu = hwloc_bitmap_first(p->cpus); cpu >= 0; cpu = hwloc_bitmap_next(p->cpus, cpu))
+		if (hwloc_bitmap_isset(t->open, (unsigned int)cpu) &&
+				(p->local < 0 || p->local == p->serving))
+			p->local = cpu;
+	hwloc_bitmap_free(nohz_full);
+	free(kernel);
+}
+
+/* ---- cycles ---- */
+
+/* Counts of the reader, by PMU or TSC, and of the CPU that serves it. */
+struct cycles {
+	int reader; /* -1: by TSC */
+	int serving; /* -1: not known */
+};
+
+/* Of a process, or of all that runs on a CPU: of that only what the kernel does, as it serves there. */
 static int
 open_cycles(pid_t pid, int cpu)
 {
 	struct perf_event_attr attr = { .type = PERF_TYPE_HARDWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_HW_CPU_CYCLES,
+		.exclude_user = cpu >= 0,
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING };
 
 	return (int)syscall(SYS_perf_event_open, &attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 static void
-close_others(struct cycles *c)
+open_serving(struct probe_report *r, struct cycles *c, const struct places *p, int reader)
 {
-	while (c->nb > 0)
-		close(c->others[--c->nb]);
-}
+	const char *why = NULL;
 
-/* All of the CPUs but the reader's, or none. */
-static void
-open_others(struct probe_report *r, struct cycles *c, hwloc_const_bitmap_t cpus, int reader)
-{
-	c->others = probe_alloc((size_t)hwloc_bitmap_weight(cpus), sizeof(*c->others));
-	for (int cpu = hwloc_bitmap_first(cpus); cpu >= 0; cpu = hwloc_bitmap_next(cpus, cpu)) {
-		int fd = cpu == reader ? -1 : open_cycles(-1, cpu);
-
-		if (cpu == reader)
-			continue;
-		if (fd < 0) {
-			report_note(r, "CPU %d cannot be counted, no serving CPU cycles: %s", cpu,
-					strerror(errno));
-			close_others(c);
-			return;
-		}
-		c->others[c->nb++] = fd;
+	if (p->serving < 0)
+		why = "no CPU of the domain is known";
+	else if (reader == p->local && p->by_itself)
+		why = "before Linux 6.9 a reader of the domain serves itself";
+	else if (reader == p->serving)
+		why = "the reader has the domain to itself";
+	else {
+		c->serving = open_cycles(-1, p->serving);
+		why = c->serving >= 0 ? NULL : strerror(errno);
 	}
-	if (c->nb == 0)
-		report_note(r, "CPU %d has its domain to itself: no serving CPU cycles", reader);
+	if (why != NULL)
+		report_note(r, "CPU %d: no serving CPU cycles: %s", reader, why);
+	else
+		report_note(r, "CPU %d: serving CPU cycles are those of CPU %d in the kernel, where nothing else is to run meanwhile",
+				reader, p->serving);
 }
 
 static void
@@ -385,8 +443,8 @@ cycles_close(struct cycles *c)
 {
 	if (c->reader >= 0)
 		close(c->reader);
-	close_others(c);
-	free(c->others);
+	if (c->serving >= 0)
+		close(c->serving);
 }
 
 /* NAN where the count was not on the CPU all the time, as somebody else counts too. */
@@ -409,13 +467,9 @@ reader_cycles(const struct cycles *c)
 }
 
 static double
-other_cycles(const struct cycles *c)
+serving_cycles(const struct cycles *c)
 {
-	double sum = 0;
-
-	for (size_t i = 0; i < c->nb; i++)
-		sum += count_of(c->others[i]);
-	return sum;
+	return c->serving >= 0 ? count_of(c->serving) : 0;
 }
 
 /* ---- a reader ---- */
@@ -438,7 +492,7 @@ run_once(struct reader *reader, struct domain *d, int dry)
 	struct run run;
 	uint64_t ns;
 
-	run.serving = other_cycles(&reader->cycles);
+	run.serving = serving_cycles(&reader->cycles);
 	run.cycles = reader_cycles(&reader->cycles);
 	ns = clock_ns();
 	if (dry < 0)
@@ -447,7 +501,7 @@ run_once(struct reader *reader, struct domain *d, int dry)
 		read_dry(dry, d->nb);
 	run.ns = (double)(clock_ns() - ns);
 	run.cycles = reader_cycles(&reader->cycles) - run.cycles;
-	run.serving = other_cycles(&reader->cycles) - run.serving;
+	run.serving = serving_cycles(&reader->cycles) - run.serving;
 	return run;
 }
 
@@ -458,6 +512,7 @@ measure(struct probe_report *r, struct domain *d, struct reader *reader, int dry
 {
 	bool first = i % 2 == 0;
 	struct run raw = { 0 }, none;
+	size_t numbers;
 
 	if (reader->cpu >= 0 && probe_pin((unsigned int)reader->cpu, err) != 0)
 		return -1;
@@ -471,21 +526,21 @@ measure(struct probe_report *r, struct domain *d, struct reader *reader, int dry
 	if (isnan(raw.cycles + none.cycles + raw.serving + none.serving))
 		return err_set(err, EXIT_FAILED,
 				"the cycle counters are shared: end perf and what else counts cycles");
+	numbers = take_values(r, d);
 	if (i >= 0) {
-		reader->f.counters[i] = (double)d->nb;
+		reader->f.counters[i] = (double)numbers;
 		reader->f.raw[i] = raw.cycles;
 		reader->f.dry[i] = none.cycles;
 		reader->f.serving[i] = raw.serving;
 		reader->f.serving_dry[i] = none.serving;
 		reader->f.wall_ns[i] = raw.ns;
 	}
-	take_values(r, d);
 	return 0;
 }
 
 static void
 reader_init(struct probe_report *r, struct reader *reader, const struct domain *d, int cpu,
-		const char *word, hwloc_const_bitmap_t cpus, size_t n)
+		const char *word, const struct places *p, size_t n)
 {
 	double *memory = probe_alloc(6 * n, sizeof(*memory));
 
@@ -493,8 +548,9 @@ reader_init(struct probe_report *r, struct reader *reader, const struct domain *
 	snprintf(reader->name, sizeof(reader->name), "domain %lu, %s", d->id, word);
 	reader->cpu = sys_live() ? cpu : -1;
 	reader->cycles.reader = sys_live() ? open_cycles(0, -1) : -1;
+	reader->cycles.serving = -1;
 	if (reader->cycles.reader >= 0)
-		open_others(r, &reader->cycles, cpus, cpu);
+		open_serving(r, &reader->cycles, p, cpu);
 	reader->f = (struct resctrl_figures){ .n = n,
 		.tsc = reader->cycles.reader < 0,
 		.counters = memory,
@@ -514,40 +570,6 @@ reader_free(struct reader *reader)
 
 /* ---- all of it ---- */
 
-/* Who reads a domain: a CPU of it and one of another domain; -1: there is none. */
-struct places {
-	hwloc_bitmap_t cpus; /* of the domain: its number is that of their third-level cache */
-	int local, remote;
-};
-
-/*
- * The kernel has a read done by the first CPU of a domain (cpumask_any_housekeeping()). A local reader
- * there would have its own cycles and those of who serves it on one CPU, so it goes to the next one.
- */
-static void
-find_places(struct places *p, const struct topology *t, unsigned long domain)
-{
-	int first;
-
-	p->cpus = hwloc_bitmap_alloc();
-	p->local = p->remote = -1;
-	for (int cpu = hwloc_bitmap_first(t->online); cpu >= 0;
-			cpu = hwloc_bitmap_next(t->online, cpu)) {
-		bool open = hwloc_bitmap_isset(t->open, (unsigned int)cpu);
-		uint64_t id;
-
-		if (!topology_l3_id((unsigned int)cpu, &id))
-			continue;
-		if (id == domain)
-			hwloc_bitmap_set(p->cpus, (unsigned int)cpu);
-		if (open && id != domain && p->remote < 0)
-			p->remote = cpu;
-		first = hwloc_bitmap_first(p->cpus);
-		if (open && id == domain && (p->local < 0 || p->local == first))
-			p->local = cpu;
-	}
-}
-
 static int
 measure_readers(struct probe_report *r, const struct probe_options *o, struct domain *d,
 		const struct places *p, int dry, struct err *err)
@@ -560,7 +582,7 @@ measure_readers(struct probe_report *r, const struct probe_options *o, struct do
 
 	for (size_t i = 0; i < 2; i++)
 		if (cpus[i] >= 0)
-			reader_init(r, &readers[nb++], d, cpus[i], words[i], p->cpus, o->repeats);
+			reader_init(r, &readers[nb++], d, cpus[i], words[i], p, o->repeats);
 		else
 			report_note(r, "%s: no %s reader: no CPU of %s domain may be used", d->name,
 					words[i], i == 0 ? "this" : "another");
@@ -571,7 +593,7 @@ measure_readers(struct probe_report *r, const struct probe_options *o, struct do
 		for (size_t k = 0; k < nb && rc == 0 && d->nb > 0; k++)
 			rc = measure(r, d, &readers[i % 2 == 0 ? k : nb - 1 - k], dry, i, err);
 	for (size_t k = 0; k < nb; k++) {
-		if (readers[k].cycles.nb == 0)
+		if (readers[k].cycles.serving < 0)
 			readers[k].f.serving = NULL;
 		if (rc == 0 && d->nb > 0)
 			resctrl_rows(r, readers[k].name, &readers[k].f);
@@ -594,9 +616,10 @@ measure_domain(struct probe_report *r, const struct probe_options *o, const stru
 		rc = measure_readers(r, o, &d, &p, dry, err);
 	if (rc == 0)
 		say_values(r, &d,
-				json_pack("{s:I, s:I, s:i, s:i}", "groups", (json_int_t)d.groups,
-						"counters", (json_int_t)d.found, "local_cpu",
-						p.local, "remote_cpu", p.remote));
+				json_pack("{s:I, s:I, s:i, s:i, s:i}", "groups",
+						(json_int_t)d.groups, "counters",
+						(json_int_t)d.found, "local_cpu", p.local,
+						"remote_cpu", p.remote, "serving_cpu", p.serving));
 	*found += d.found;
 	close_domain(&d);
 	hwloc_bitmap_free(p.cpus);
@@ -707,7 +730,7 @@ open_dry(struct err *err)
 static void
 say_all(struct probe_report *r)
 {
-	char *info = sys_read("/proc/cpuinfo"), *kernel = sys_read("/proc/sys/kernel/osrelease");
+	char *kernel = sys_read("/proc/sys/kernel/osrelease");
 	int pmu = open_cycles(0, -1);
 
 	if (!sys_live())
@@ -718,9 +741,7 @@ say_all(struct probe_report *r)
 	if (pmu >= 0)
 		close(pmu);
 	report_note(r, "the published figures have the system calls in them, as raw has here and net has not");
-	resctrl_publish(r, info != NULL && strstr(info, "AuthenticAMD") != NULL,
-			kernel != NULL ? kernel : "");
-	free(info);
+	resctrl_publish(r, published_on_amd(), kernel != NULL ? kernel : "");
 	free(kernel);
 }
 

@@ -152,6 +152,16 @@ vendor(void)
 	return found;
 }
 
+bool
+published_on_amd(void)
+{
+	char *ours = vendor();
+	bool amd = ours != NULL && strncmp(ours, AMD, strlen(AMD)) == 0;
+
+	free(ours);
+	return amd;
+}
+
 static void
 add(char **reasons, char *reason)
 {

@@ -28,6 +28,9 @@ const struct published *published_find(const char *name);
  */
 double published_figure(const struct published *p, const char *where, const char *column);
 
+/* Whether this machine's, or the recorded one's, CPUs are AMD's. */
+bool published_on_amd(void);
+
 /*
  * Whether figures of this machine can be put beside published ones: "no: " and the reasons, joined by
  * "; ", or what is left to differ, the kernel. To be freed.

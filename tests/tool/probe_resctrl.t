@@ -120,7 +120,9 @@ assert len(rows) == 1 + 2 * 2 * 3 + 8, len(rows)
 assert all(len(row) == len(rows[0]) for row in rows), rows
 PYTHON
 }
-ok "CSV has a header and rows as long as that" eval 'worked "$intel" --csv && rows_are_whole'
+ok "CSV has a header and rows as long as that, and tells where it is from" eval 'run "$intel" --csv; is "$rc" 0 "exit code" &&
+	rows_are_whole && is "$(grep -c ",0,recorded,$" "$tmp/out")" 12 "rows of ours"'
+ok "its notes go to standard error" has "$tmp/err" "idlectl: a recorded tree: nothing is pinned"
 ok "the table has readers, published figures and notes" eval 'worked "$intel" && has "$tmp/out" \
 	"domain 4, remote" "reader cycles" "cpu=AMD EPYC 7B12&groups=250&domain=local&patched=yes" \
 	"published: EPYC 7B12, Xeon Gold 6268CL" "a recorded tree"'

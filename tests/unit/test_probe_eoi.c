@@ -1,28 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* probe eoi --bench: the verdict, what perf prints, and files that are written and put back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "control.h"
 #include "probe_bench.h"
 #include "sysroot.h"
-
-static void
-assert_near(double got, double wanted, double share)
-{
-	if (fabs(got - wanted) <= share * fabs(wanted))
-		return;
-	print_error("%.12g is not %.12g within %g of it\n", got, wanted, share);
-	fail();
-}
+#include "unit.h"
 
 /* ---- the verdict ---- */
 

@@ -1,25 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The arithmetic of probe msr --exits, and what it reads in the lines of perf script. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "probe_exits.h"
-
-static void
-assert_near(double got, double wanted, double within)
-{
-	if (fabs(got - wanted) <= within)
-		return;
-	print_error("%.12g is not %.12g within %g\n", got, wanted, within);
-	fail();
-}
+#include "unit.h"
 
 /* ---- arithmetic ---- */
 
@@ -129,7 +114,7 @@ check_published(const char *where, const char *line)
 		if (isnan(wanted))
 			assert_true(isnan(r.rows[i].net));
 		else
-			assert_near(r.rows[i].net, wanted, 0.005);
+			assert_true(fabs(r.rows[i].net - wanted) <= 0.005);
 	}
 	table = table_of(&r);
 	if (strstr(table, line) == NULL) {

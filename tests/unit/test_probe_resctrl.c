@@ -1,29 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What reading bandwidth counters costs: the arithmetic, and reads that fail. */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "probe_resctrl.h"
 #include "sysroot.h"
-
-static void
-assert_near(double got, double wanted)
-{
-	if (fabs(got - wanted) <= 1e-9 * fabs(wanted))
-		return;
-	print_error("%.12g is not %.12g\n", got, wanted);
-	fail();
-}
+#include "unit.h"
 
 static const struct probe_row *
 row_of(const struct probe_report *r, const char *name, const char *metric)
@@ -85,21 +70,21 @@ rows_by_hand(void **state)
 	/* Differences 3, 2.5, 3.5. */
 	row = row_of(&r, "domain 0, local", "reader cycles");
 	assert_string_equal(row->unit, "Mcycles");
-	assert_near(row->raw, 4);
-	assert_near(row->overhead, 1);
-	assert_near(row->net, 3);
+	assert_near(row->raw, 4, 1e-9);
+	assert_near(row->overhead, 1, 1e-9);
+	assert_near(row->net, 3, 1e-9);
 	/* Differences 1, 6, 4. */
 	row = row_of(&r, "domain 0, local", "serving CPU cycles");
 	assert_string_equal(row->unit, "Mcycles");
-	assert_near(row->net, 4);
+	assert_near(row->net, 4, 1e-9);
 	/* Each by its own number: 6000, 5000, 8750. */
 	row = row_of(&r, "domain 0, local", "per counter");
 	assert_string_equal(row->unit, "cycles");
-	assert_near(row->net, 6000);
+	assert_near(row->net, 6000, 1e-9);
 	/* 500, 250 and 400 in a millisecond. */
 	row = row_of(&r, "domain 0, local", "read rate");
 	assert_string_equal(row->unit, "counters/s");
-	assert_near(row->net, 400000);
+	assert_near(row->net, 400000, 1e-9);
 	report_free(&r);
 }
 
@@ -121,6 +106,33 @@ without_a_pmu_the_unit_says_so(void **state)
 	assert_true(isnan(row_of(&r, "domain 0, local", "reader cycles")->published));
 	assert_int_equal(r.nb, 3 + 8);
 	report_free(&r);
+}
+
+/* The worker of Linux 6.9 and later runs outside nohz_full where it can; before, the first CPU is interrupted. */
+static void
+the_cpu_that_serves_is_the_kernels_choice(void **state)
+{
+	static const struct {
+		const char *cpus, *nohz_full, *kernel;
+		int serving;
+	} rows[] = {
+		{ "4-7", "", "6.12.1", 4 },
+		{ "4-7", "4-5", "6.9.0", 6 },
+		{ "4-7", "0-15", "6.12.1", 4 },
+		{ "4-7", "4-5", "6.8.9", 4 },
+		{ "", "", "6.12.1", -1 },
+	};
+	hwloc_bitmap_t cpus = hwloc_bitmap_alloc(), nohz_full = hwloc_bitmap_alloc();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		hwloc_bitmap_list_sscanf(cpus, rows[i].cpus);
+		hwloc_bitmap_list_sscanf(nohz_full, rows[i].nohz_full);
+		assert_int_equal(resctrl_serving_cpu(cpus, nohz_full, rows[i].kernel),
+				rows[i].serving);
+	}
+	hwloc_bitmap_free(cpus);
+	hwloc_bitmap_free(nohz_full);
 }
 
 /* ---- published figures ---- */
@@ -167,19 +179,19 @@ published_table_comes_out(void **state)
 		add_published_run(&r, name, where, cpu == 0 ? 250 : 190);
 		resctrl_publish(&r, cpu == 0, patched ? "6.1.0-43-amd64" : "6.12.38+deb12-amd64");
 		row = row_of(&r, name, "reader cycles");
-		assert_near(row->net, table[cpu][remote][patched]);
-		assert_near(row->low, row->net);
-		assert_near(row->raw, table[cpu][remote][patched] + 0.4);
+		assert_near(row->net, table[cpu][remote][patched], 1e-9);
+		assert_near(row->low, row->net, 1e-9);
+		assert_near(row->raw, table[cpu][remote][patched] + 0.4, 1e-9);
 		assert_near(row_of(&r, name, "per counter")->net,
-				table[cpu][remote][patched] * 1e6 / (cpu == 0 ? 500 : 380));
+				table[cpu][remote][patched] * 1e6 / (cpu == 0 ? 500 : 380), 1e-9);
 		/* No kernel before 6.9 reads remote counters as either of those that were published. */
 		if (remote && patched) {
 			assert_true(isnan(row->published));
 			assert_true(isnan(row_of(&r, name, "per counter")->published));
 		} else {
-			assert_near(row->published, row->net);
+			assert_near(row->published, row->net, 1e-9);
 			row = row_of(&r, name, "per counter");
-			assert_near(row->published, row->net);
+			assert_near(row->published, row->net, 1e-9);
 		}
 		for (size_t k = 0; k < r.nb; k++)
 			figures += strcmp(r.rows[k].metric, "reader cycles") == 0 &&
@@ -208,7 +220,7 @@ kernels_are_told_apart(void **state)
 				"cpu=AMD EPYC 7B12&domain=local&patched=no", 250);
 		resctrl_publish(&r, true, rows[i].kernel);
 		assert_near(row_of(&r, "domain 0, local", "reader cycles")->published,
-				rows[i].local);
+				rows[i].local, 1e-9);
 		report_free(&r);
 	}
 }
@@ -417,6 +429,7 @@ main(void)
 		cmocka_unit_test(values_are_told_apart),
 		cmocka_unit_test(rows_by_hand),
 		cmocka_unit_test(without_a_pmu_the_unit_says_so),
+		cmocka_unit_test(the_cpu_that_serves_is_the_kernels_choice),
 		cmocka_unit_test(published_table_comes_out),
 		cmocka_unit_test(kernels_are_told_apart),
 		cmocka_unit_test(every_kind_of_value_is_counted),

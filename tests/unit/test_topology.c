@@ -1,25 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Siblings and closest CPUs on machines that hwloc makes up. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 
-#include <cmocka.h>
-
-#include "topology.h"
-
-static struct topology
-synthetic(const char *text)
-{
-	struct topology t;
-	struct err err;
-
-	assert_int_equal(setenv("HWLOC_SYNTHETIC", text, 1), 0);
-	assert_int_equal(topology_open(&t, NULL, &err), 0);
-	return t;
-}
+#include "unit.h"
 
 /* Each row: a machine, a CPU, what is avoided (-1: nothing), the closest CPU and why. */
 static const struct {
