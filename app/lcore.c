@@ -12,17 +12,33 @@
 
 #define ANSWER_TIMEOUT_S 5
 
+static void
+add_counts(struct lcore_counts *sum, const struct lcore_counts *c)
+{
+	sum->rx_packets += c->rx_packets;
+	sum->tx_packets += c->tx_packets;
+	sum->tx_dropped += c->tx_dropped;
+	sum->polls += c->polls;
+	sum->empty_polls += c->empty_polls;
+	sum->busy_cycles += c->busy_cycles;
+}
+
 bool
-lcore_answer(struct lcore *lc, const struct lcore_counts *counts, uint32_t asked)
+lcore_answer(struct lcore *lc, bool snapshot, uint32_t asked)
 {
 	struct lcore_edge *edge = &lc->edge;
 	bool stop;
 
-	if (counts != NULL) {
+	if (snapshot) {
 		lcore_clock_read(&edge->clock);
-		edge->counts = *counts;
-		for (unsigned int i = 0; i < lc->nb_streams; i++)
-			edge->counts.tx_dropped += lc->streams[i]->dropped;
+		edge->counts = (struct lcore_counts){ 0 };
+		for (unsigned int i = 0; i < lc->nb_streams; i++) {
+			struct fwd_stream *st = lc->streams[i];
+
+			st->edge = st->counts;
+			st->edge.tx_dropped += st->dropped;
+			add_counts(&edge->counts, &st->edge);
+		}
 		edge->saving = (lc->record & LCORE_RECORD_FRAMES) != 0 &&
 				lc->saved.count < lc->saved.limit;
 		if (lc->bursts != NULL)

@@ -24,7 +24,7 @@ struct fwd_lookups;
 struct fwd_mode;
 struct fwd_stream;
 
-/* What the loop counts, from its start. */
+/* What the loop counts for each stream, from the first start of it. */
 struct lcore_counts {
 	uint64_t rx_packets;
 	uint64_t tx_packets;
@@ -67,7 +67,7 @@ lcore_clock_read(struct lcore_clock *c)
 /* One edge of a window, taken by the forwarding thread itself between two bursts. */
 struct lcore_edge {
 	struct lcore_clock clock;
-	struct lcore_counts counts;
+	struct lcore_counts counts; /* of all its streams */
 	bool saving; /* frames are still being copied */
 	uint64_t bursts[LCORE_BURST_MAX + 1]; /* turns by frames; only filled where recorded */
 };
@@ -109,17 +109,16 @@ struct lcore {
 	unsigned int record; /* enum lcore_record */
 
 	/* The thread's own, carried from loop to loop. */
-	struct lcore_counts counts;
 	uint64_t *bursts; /* LCORE_BURST_MAX + 1, NULL unless recorded */
 	struct lcore_saved saved;
 	_Atomic int tid; /* kernel thread, 0 until it runs */
 };
 
 /*
- * For the loops: store a snapshot of the counts (NULL: none) and answer the controller. Out of
- * line, to keep the loops short. Returns true when the loop is to end.
+ * For the loops: store a snapshot of the streams' counts, where there is to be one, and answer the controller.
+ * Out of line, to keep the loops short. Returns true when the loop is to end.
  */
-bool lcore_answer(struct lcore *lc, const struct lcore_counts *counts, uint32_t asked);
+bool lcore_answer(struct lcore *lc, bool snapshot, uint32_t asked);
 
 /* Whether lc runs its mode's loop of a pair of ports; otherwise the general one. */
 bool lcore_runs_pair_loop(const struct lcore *lc);

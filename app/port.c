@@ -482,8 +482,8 @@ tx_of(const struct ports *p, unsigned int rx)
 	return rx + 1 < p->nb ? rx + 1 : rx;
 }
 
-static int
-make_streams(struct ports *p, struct err *err)
+int
+ports_make_streams(struct ports *p, struct err *err)
 {
 	const struct options *o = p->options;
 	/* As testpmd: a stream a queue that both directions have, ports running fastest. */
@@ -492,6 +492,7 @@ make_streams(struct ports *p, struct err *err)
 	if (o->topology == TOPOLOGY_PAIRED && (p->nb & 1) != 0)
 		warn("--port-topology=paired with an odd number of ports: port %u is paired with itself",
 				p->port[p->nb - 1].id);
+	p->mode = o->mode;
 	p->streams = rte_zmalloc(
 			"streams", p->nb * queues * sizeof(*p->streams), RTE_CACHE_LINE_SIZE);
 	if (p->streams == NULL)
@@ -521,6 +522,17 @@ make_streams(struct ports *p, struct err *err)
 		p->nb_inited = i + 1;
 	}
 	return 0;
+}
+
+void
+ports_end_streams(struct ports *p)
+{
+	for (unsigned int i = 0; i < p->nb_inited; i++)
+		if (p->mode->fini != NULL)
+			p->mode->fini(&p->streams[i]);
+	rte_free(p->streams);
+	p->streams = NULL;
+	p->nb_streams = p->nb_inited = 0;
 }
 
 void
@@ -745,7 +757,7 @@ ports_open(struct ports *p, const struct options *o, const struct capture *captu
 	if (check_xstats(p, o->xstats, err) != 0)
 		return -1;
 	wait_links(p);
-	return make_streams(p, err);
+	return 0;
 }
 
 json_t *
@@ -783,9 +795,7 @@ ports_close(struct ports *p)
 {
 	char name[RTE_ETH_NAME_MAX_LEN];
 
-	for (unsigned int i = 0; i < p->nb_inited; i++)
-		if (p->options->mode->fini != NULL)
-			p->options->mode->fini(&p->streams[i]);
+	ports_end_streams(p);
 	for (unsigned int i = 0; i < p->nb; i++) {
 		uint16_t id = p->port[i].id;
 
@@ -810,6 +820,4 @@ ports_close(struct ports *p)
 				p->port[k].pool = NULL;
 		rte_mempool_free(pool);
 	}
-	rte_free(p->streams);
-	p->streams = NULL;
 }

@@ -29,6 +29,7 @@ struct ports {
 	const struct options *options;
 	struct port port[OPTIONS_PORTS_MAX]; /* those that forward, in forwarding order */
 	unsigned int nb;
+	const struct fwd_mode *mode; /* of the streams */
 	struct fwd_stream *streams;
 	unsigned int nb_streams;
 	unsigned int nb_inited; /* streams whose mode has state */
@@ -42,6 +43,13 @@ struct ports {
  */
 int ports_open(struct ports *p, const struct options *o, const struct capture *capture,
 		unsigned int nb_lcores, struct err *err);
+
+/*
+ * The streams of the mode that is asked for, and their end, which gives back what modes hold of frames.
+ * Nothing may forward meanwhile. Making them anew needs the end of those before.
+ */
+int ports_make_streams(struct ports *p, struct err *err);
+void ports_end_streams(struct ports *p);
 
 /* Throw away what waits in the receive queues, for 100 ms at the most. */
 void ports_flush(struct ports *p);

@@ -57,6 +57,8 @@ struct fwd_stream {
 	const struct fwd_options *options;
 	struct fwd_lookups lookups; /* constant while a loop runs; none unless set */
 	uint64_t dropped; /* frames that the mode itself dropped, by process() */
+	struct lcore_counts counts; /* the loop's own while it runs */
+	struct lcore_counts edge; /* as of the lcore's last edge, what the mode dropped included */
 	void *priv; /* the mode's own */
 };
 

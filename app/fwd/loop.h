@@ -111,6 +111,22 @@ loop_turn(struct lcore *lc, struct fwd_stream *st, const struct loop_ends ends,
 		c->busy_cycles += rte_rdtsc() - start;
 }
 
+/* What the streams count, as of now: every round polls each of them once. */
+static __rte_always_inline void
+loop_store(struct fwd_stream **streams, struct fwd_stream **end, const bool pair,
+		const struct lcore_counts there, const struct lcore_counts back, uint64_t rounds)
+{
+	uint64_t polls = streams[0]->counts.polls;
+
+	if (pair) {
+		streams[0]->counts = there;
+		streams[1]->counts = back;
+		streams[0]->counts.polls = streams[1]->counts.polls = polls;
+	}
+	for (; streams != end; streams++)
+		(*streams)->counts.polls += rounds;
+}
+
 /*
  * Forward until told to stop or, with LCORE_RECORD_FRAMES, until enough frames are saved.
  * process, kind, record and pair are constants where speed counts: only the loop that saves
@@ -123,25 +139,26 @@ fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const u
 		const bool pair)
 {
 	struct rte_mbuf *pkts[LCORE_BURST_MAX];
-	struct lcore_counts c = lc->counts;
 	struct fwd_stream **const streams = lc->streams;
 	struct fwd_stream **const end = streams + lc->nb_streams;
+	/* Those of a pair can stay in registers: their address is never taken for longer than a turn. */
+	struct lcore_counts there = streams[0]->counts, back = streams[pair ? 1 : 0]->counts;
 	const uint16_t burst = lc->burst;
-	const uint64_t polls __rte_unused = c.polls; /* every round polls each stream once */
+	uint64_t counted __rte_unused = 0; /* rounds that are in the streams' polls */
 	uint32_t seen = atomic_load_explicit(&lc->edge_done, memory_order_relaxed);
 
 	for (uint64_t rounds = 1;; rounds++) {
 		if (pair) {
-			loop_turn(lc, streams[0], loop_there, pkts, burst, &c, process, kind,
+			loop_turn(lc, streams[0], loop_there, pkts, burst, &there, process, kind,
 					record);
-			loop_turn(lc, streams[1], loop_back, pkts, burst, &c, process, kind,
+			loop_turn(lc, streams[1], loop_back, pkts, burst, &back, process, kind,
 					record);
 		} else {
 			struct fwd_stream **next = streams;
 
 			do {
-				loop_turn(lc, *next, loop_ends_of(*next), pkts, burst, &c, process,
-						kind, record);
+				loop_turn(lc, *next, loop_ends_of(*next), pkts, burst,
+						&(*next)->counts, process, kind, record);
 			} while (++next != end);
 		}
 
@@ -150,18 +167,13 @@ fwd_loop(struct lcore *lc, fwd_process process, const unsigned int kind, const u
 		if (unlikely(asked != seen)) {
 			atomic_thread_fence(memory_order_acquire);
 			seen = asked;
-			LOOP_COUNT(c.polls = polls + rounds * lc->nb_streams;)
-			/* A copy, so that the counters themselves can stay in registers. */
-			struct lcore_counts copy = c;
-
-			if (lcore_answer(lc, LOOP_SNAPSHOT ? &copy : NULL, asked)) {
-				lc->counts = c;
+			LOOP_COUNT(loop_store(streams, end, pair, there, back, rounds - counted);)
+			LOOP_COUNT(counted = rounds;)
+			if (lcore_answer(lc, LOOP_SNAPSHOT, asked))
 				return true;
-			}
 		}
 		if ((record & LCORE_RECORD_FRAMES) && lc->saved.count == lc->saved.limit) {
-			LOOP_COUNT(c.polls = polls + rounds * lc->nb_streams;)
-			lc->counts = c;
+			LOOP_COUNT(loop_store(streams, end, pair, there, back, rounds - counted);)
 			return false;
 		}
 	}
