@@ -93,8 +93,10 @@ lcore_launch_all(struct lcore *lcs, unsigned int n, uint16_t burst,
 		struct lcore *lc = &lcs[*launched];
 
 		lc->burst = burst;
-		for (unsigned int s = 0; s < lc->nb_streams; s++)
+		for (unsigned int s = 0; s < lc->nb_streams; s++) {
+			lc->streams[s]->burst = burst;
 			lc->streams[s]->lookups = *lookups;
+		}
 		atomic_store(&lc->stop, false);
 		if (lcore_launch(lc, err) != 0)
 			return -1;

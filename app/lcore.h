@@ -112,6 +112,8 @@ struct lcore {
 	uint64_t *bursts; /* LCORE_BURST_MAX + 1, NULL unless recorded */
 	struct lcore_saved saved;
 	_Atomic int tid; /* kernel thread, 0 until it runs */
+
+	uint64_t base_bursts[LCORE_BURST_MAX + 1]; /* the controller's: as the streams' base */
 };
 
 /*

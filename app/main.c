@@ -14,6 +14,7 @@
 #include <rte_errno.h>
 #include <rte_version.h>
 
+#include "prompt.h"
 #include "run.h"
 #include "stop.h"
 #include "warn.h"
@@ -307,6 +308,8 @@ run(struct run *r, struct err *err)
 		return -1;
 	if (stop_asked())
 		return err_set(err, EXIT_FAILED, "interrupted before the first window");
+	if (r->prompt)
+		return prompt_run(r, &r->verdict, err);
 	return o->calibrate > 0 ? run_calibrate(r, err) : run_measure(r, err);
 }
 
@@ -337,6 +340,7 @@ main(int argc, char **argv)
 		return EXIT_DONE;
 	}
 	rc = split_arguments(&r, argc, argv, &err);
+	r.prompt = r.options.interactive || r.options.cmdline_file != NULL;
 	if (rc == 0 && r.options.help) {
 		help();
 		return EXIT_DONE;
@@ -346,7 +350,9 @@ main(int argc, char **argv)
 	if (rc != 0)
 		fprintf(stderr, "dpdk-sibfwd: %s\n", err.text);
 	if (rc == 0 && r.options.margin_given && !r.options.dry_run)
-		verdict = (int)verdict_exit(comparisons_verdict(&r.comparisons, r.options.margin));
+		verdict = (int)verdict_exit(
+				r.prompt ? r.verdict
+					 : comparisons_verdict(&r.comparisons, r.options.margin));
 	run_close(&r);
 	if (r.experiment.stuck)
 		_exit(err.code);

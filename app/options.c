@@ -508,27 +508,6 @@ set_margin(struct options *o, const struct option_row *row, const char *arg, str
 	return set_double(o, row, arg, err);
 }
 
-static int
-refuse_prompt(struct options *o, const struct option_row *row, const char *arg, struct err *err)
-{
-	(void)o;
-	(void)arg;
-	return err_set(err, EXIT_USAGE,
-			"%s%s: this version has no prompt; leave it out, forwarding starts by itself",
-			strlen(row->name) == 1 ? "-" : "--", row->name);
-}
-
-/* -a: forwarding always starts by itself here. */
-static int
-accept_auto_start(struct options *o, const struct option_row *row, const char *arg, struct err *err)
-{
-	(void)o;
-	(void)row;
-	(void)arg;
-	(void)err;
-	return 0;
-}
-
 #define AT(member) offsetof(struct options, member)
 
 static const struct option_row table[] = {
@@ -589,9 +568,11 @@ static const struct option_row table[] = {
 			"random reads and writes a frame; several are compared (0)" },
 	{ "tx-first", NULL, set_flag, AT(tx_first), 1, 0, NULL,
 			"send one burst before forwarding" },
-	{ "cmdline-file", "FILE", refuse_prompt, 0, 0, 0, NULL, NULL },
-	{ "i", NULL, refuse_prompt, 0, 0, 0, NULL, NULL },
-	{ "a", NULL, accept_auto_start, 0, 0, 0, NULL, NULL },
+	{ "cmdline-file", "FILE", set_text, AT(cmdline_file), 0, 0, NULL,
+			"carry out the commands of a file, up to one that fails" },
+	{ "i", NULL, set_flag, AT(interactive), 1, 0, NULL, "prompt for commands" },
+	{ "a", NULL, set_flag, AT(auto_start), 1, 0, NULL,
+			"forward before the first command; without any, forwarding always starts by itself" },
 	/* measuring */
 	{ "source", "KIND", set_source, 0, 0, 0, source_names,
 			"dev null[:LEN] pcap:FILE ring; all but dev make two virtual ports (dev)" },
@@ -783,6 +764,34 @@ check_lookups(const struct options *o, struct err *err)
 	return 0;
 }
 
+/* What makes no sense where commands say what to do. */
+static int
+check_prompt(const struct options *o, struct err *err)
+{
+	const struct {
+		bool given;
+		const char *name;
+	} useless[] = {
+		{ o->reproduce, "reproduce" },
+		{ o->null_test, "null-test" },
+		{ o->calibrate > 0, "calibrate" },
+		{ o->nb_scenarios > 1, "scenario with several (compare A B does)" },
+		{ o->bursts.nb > 1, "burst with several numbers" },
+		{ nb_lookups(o) > 1, "noisy-lkup-num with several numbers" },
+		{ o->resume, "resume" },
+		{ o->dry_run, "dry-run" },
+		{ o->save_path != NULL, "save-pcap" },
+	};
+
+	if (!o->interactive && o->cmdline_file == NULL)
+		return 0;
+	for (size_t i = 0; i < RTE_DIM(useless); i++)
+		if (useless[i].given)
+			return err_set(err, EXIT_USAGE, "%s and --%s contradict each other",
+					o->interactive ? "-i" : "--cmdline-file", useless[i].name);
+	return 0;
+}
+
 /* What --calibrate has no use for, being a search and not an experiment. */
 static int
 check_calibrate(const struct options *o, struct err *err)
@@ -844,7 +853,10 @@ check_together(const struct options *o, struct err *err)
 	if (o->null_test && o->nb_scenarios == SCHEDULE_SCENARIOS_MAX)
 		return err_set(err, EXIT_USAGE, "--null-test: %u scenarios leave no room for it",
 				o->nb_scenarios);
-	if (o->margin_given && options_arms(o) == 1 && !o->null_test)
+	if (check_prompt(o, err) != 0)
+		return -1;
+	if (o->margin_given && options_arms(o) == 1 && !o->null_test && !o->interactive &&
+			o->cmdline_file == NULL)
 		return err_set(err, EXIT_USAGE,
 				"--margin: one scenario is compared with nothing; give --scenario=S,S, --burst=N,N or --null-test");
 	if (o->source != SOURCE_DEV && (o->portmask != 0 || o->nb_ports != 0))
@@ -976,6 +988,22 @@ options_parse(struct options *o, int argc, char *const argv[], struct err *err)
 	return rc;
 }
 
+int
+options_set(struct options *o, const char *name, const char *value, struct err *err)
+{
+	struct options changed = *o;
+
+	for (unsigned int i = 0; i < NB_ROWS; i++)
+		if (strcmp(table[i].name, name) == 0) {
+			if (table[i].set(&changed, &table[i], value, err) != 0 ||
+					check_together(&changed, err) != 0)
+				return -1;
+			*o = changed;
+			return 0;
+		}
+	abort();
+}
+
 void
 options_help(FILE *out)
 {
@@ -985,8 +1013,8 @@ options_help(FILE *out)
 
 		if (table[i].help == NULL)
 			continue;
-		snprintf(head, sizeof(head), "--%s%s%s", table[i].name,
-				table[i].arg != NULL ? "=" : "",
+		snprintf(head, sizeof(head), "%s%s%s%s", table[i].name[1] == '\0' ? "-" : "--",
+				table[i].name, table[i].arg != NULL ? "=" : "",
 				table[i].arg != NULL ? table[i].arg : "");
 		fprintf(out, "  %-36s %s\n", head, table[i].help);
 	}

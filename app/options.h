@@ -72,6 +72,9 @@ struct options {
 	bool numa;
 	int socket; /* -1: the port's */
 	bool tx_first;
+	bool interactive; /* -i */
+	bool auto_start; /* -a */
+	const char *cmdline_file; /* or NULL */
 
 	/* measuring, its own */
 	enum source_kind source;
@@ -109,6 +112,9 @@ struct options {
  * option.
  */
 int options_parse(struct options *o, int argc, char *const argv[], struct err *err);
+
+/* Set one option of options that parsed, as its value would on the command line. Returns 0, or -1 with err set. */
+int options_set(struct options *o, const char *name, const char *value, struct err *err);
 
 /* Windows that are asked for; tainted blocks come on top. At most OPTIONS_WINDOWS_MAX, of options that parsed. */
 #define OPTIONS_WINDOWS_MAX 1000000000

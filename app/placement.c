@@ -541,6 +541,52 @@ placement_verify(struct placement *p, unsigned int nb_cores, int sibling_cpu, st
 	return 0;
 }
 
+int
+placement_take(struct placement *p, const unsigned int *lcores, unsigned int nb, int sibling_cpu,
+		struct err *err)
+{
+	struct placed at[PLACEMENT_MAX];
+	hwloc_bitmap_t cpus = hwloc_bitmap_alloc(), measured = hwloc_bitmap_alloc();
+	int rc = nb <= PLACEMENT_MAX ? 0 : err_set(err, EXIT_USAGE, "too many lcores");
+
+	for (unsigned int i = 0; i < nb && rc == 0; i++) {
+		unsigned int lcore = lcores[i], cpu;
+
+		if (lcore == rte_get_main_lcore())
+			rc = err_set(err, EXIT_USAGE,
+					"lcore %u cannot forward: it is the main lcore", lcore);
+		else if (lcore >= RTE_MAX_LCORE || !rte_lcore_is_enabled(lcore))
+			rc = err_set(err, EXIT_USAGE, "lcore %u is not one of EAL's", lcore);
+		if (rc != 0)
+			break;
+		cpu = cpus_of(lcore, cpus);
+		if (hwloc_bitmap_weight(cpus) != 1)
+			rc = err_set(err, EXIT_USAGE,
+					"lcore %u may run on several CPUs: a measured lcore needs one",
+					lcore);
+		at[i] = (struct placed){ .lcore = lcore, .cpu = cpu };
+		hwloc_bitmap_set(measured, cpu);
+	}
+	if (rc == 0) {
+		p->nb = nb;
+		memcpy(p->at, at, nb * sizeof(*at));
+		hwloc_bitmap_copy(p->measured, measured);
+		rc = placement_derive(p, sibling_cpu, err);
+	}
+	hwloc_bitmap_free(cpus);
+	hwloc_bitmap_free(measured);
+	return rc;
+}
+
+int
+placement_derive(struct placement *p, int sibling_cpu, struct err *err)
+{
+	if (derive(p, sibling_cpu, err) != 0)
+		return -1;
+	placement_clear_threads(p);
+	return 0;
+}
+
 void
 placement_print(const struct placement *p, FILE *out)
 {

@@ -55,6 +55,13 @@ int placement_restrict(const struct placement *p, struct err *err);
  */
 int placement_verify(struct placement *p, unsigned int nb_cores, int sibling_cpu, struct err *err);
 
+/* After placement_verify(): have these lcores of EAL's forward. Returns 0, or -1 with err set. */
+int placement_take(struct placement *p, const unsigned int *lcores, unsigned int nb,
+		int sibling_cpu, struct err *err);
+
+/* The same lcores with another sibling. */
+int placement_derive(struct placement *p, int sibling_cpu, struct err *err);
+
 /* Move every thread off the measured CPUs or cores; warn where that fails. */
 void placement_clear_threads(const struct placement *p);
 

@@ -413,6 +413,7 @@ start_port(const struct options *o, struct port *port, struct err *err)
 	if (set_mtu(o, port, &info, &conf, err) != 0)
 		return -1;
 	ask_offloads(o, &info, &conf);
+	port->rx_offloads = conf.rxmode.offloads;
 	port->tx_offloads = conf.txmode.offloads;
 	rc = rte_eth_dev_configure(port->id, o->nb_rxq, o->nb_txq, &conf);
 	if (rc != 0)
@@ -461,9 +462,68 @@ wait_links(const struct ports *p)
 					port_name(p->port[i].id));
 }
 
+/* ---- which forward ---- */
+
+const struct port *
+ports_forwarding(const struct ports *p, unsigned int i)
+{
+	return &p->port[p->forward[i]];
+}
+
+int
+ports_set_forward(struct ports *p, const uint16_t *ids, unsigned int nb, struct err *err)
+{
+	unsigned int found[OPTIONS_PORTS_MAX];
+
+	for (unsigned int i = 0; i < nb; i++) {
+		found[i] = 0;
+		while (found[i] < p->nb &&
+				(p->port[found[i]].id != ids[i] || p->port[found[i]].closed))
+			found[i]++;
+		if (found[i] == p->nb)
+			return err_set(err, EXIT_USAGE, "Invalid port %u", ids[i]);
+	}
+	memcpy(p->forward, found, nb * sizeof(*found));
+	p->nb_forward = nb;
+	return 0;
+}
+
+int
+ports_stop(struct port *port, struct err *err)
+{
+	int rc = port->started ? rte_eth_dev_stop(port->id) : 0;
+
+	if (rc != 0)
+		return port_error(port, "does not stop", rc, err);
+	port->started = false;
+	return 0;
+}
+
+int
+ports_start(struct port *port, struct err *err)
+{
+	int rc = port->started ? 0 : rte_eth_dev_start(port->id);
+
+	if (rc != 0)
+		return port_error(port, "does not start", rc, err);
+	port->started = true;
+	return 0;
+}
+
+int
+ports_shut(struct port *port, struct err *err)
+{
+	int rc = rte_eth_dev_close(port->id);
+
+	if (rc != 0)
+		return port_error(port, "cannot be closed", rc, err);
+	port->closed = true;
+	return 0;
+}
+
 /* ---- streams ---- */
 
-/* testpmd's fwd_topology_tx_port_get(): the port that frames of the rx-th one leave by. */
+/* testpmd's fwd_topology_tx_port_get(): which of the forwarding ports frames of the rx-th one leave by. */
 static unsigned int
 tx_of(const struct ports *p, unsigned int rx)
 {
@@ -471,7 +531,7 @@ tx_of(const struct ports *p, unsigned int rx)
 		return rx;
 	switch (p->options->topology) {
 	case TOPOLOGY_CHAINED:
-		return (rx + 1) % p->nb;
+		return (rx + 1) % p->nb_forward;
 	case TOPOLOGY_LOOP:
 		return rx;
 	case TOPOLOGY_PAIRED:
@@ -479,7 +539,7 @@ tx_of(const struct ports *p, unsigned int rx)
 	}
 	if ((rx & 1) != 0)
 		return rx - 1;
-	return rx + 1 < p->nb ? rx + 1 : rx;
+	return rx + 1 < p->nb_forward ? rx + 1 : rx;
 }
 
 int
@@ -487,25 +547,24 @@ ports_make_streams(struct ports *p, struct err *err)
 {
 	const struct options *o = p->options;
 	/* As testpmd: a stream a queue that both directions have, ports running fastest. */
-	unsigned int queues = RTE_MIN(o->nb_rxq, o->nb_txq);
+	unsigned int queues = RTE_MIN(o->nb_rxq, o->nb_txq), nb = p->nb_forward;
 
-	if (o->topology == TOPOLOGY_PAIRED && (p->nb & 1) != 0)
+	if (o->topology == TOPOLOGY_PAIRED && (nb & 1) != 0)
 		warn("--port-topology=paired with an odd number of ports: port %u is paired with itself",
-				p->port[p->nb - 1].id);
+				ports_forwarding(p, nb - 1)->id);
 	p->mode = o->mode;
-	p->streams = rte_zmalloc(
-			"streams", p->nb * queues * sizeof(*p->streams), RTE_CACHE_LINE_SIZE);
+	p->streams = rte_zmalloc("streams", nb * queues * sizeof(*p->streams), RTE_CACHE_LINE_SIZE);
 	if (p->streams == NULL)
 		return err_set(err, EXIT_FAILED, "no memory for the streams");
-	for (unsigned int i = 0; i < p->nb * queues; i++) {
-		const struct port *rx = &p->port[i % p->nb];
-		const struct port *tx = &p->port[tx_of(p, i % p->nb)];
+	for (unsigned int i = 0; i < nb * queues; i++) {
+		const struct port *rx = ports_forwarding(p, i % nb);
+		const struct port *tx = ports_forwarding(p, tx_of(p, i % nb));
 		struct fwd_stream *st = &p->streams[i];
 
 		*st = (struct fwd_stream){ .rx_port = rx->id,
-			.rx_queue = (uint16_t)(i / p->nb),
+			.rx_queue = (uint16_t)(i / nb),
 			.tx_port = tx->id,
-			.tx_queue = (uint16_t)(i / p->nb),
+			.tx_queue = (uint16_t)(i / nb),
 			.tx_mac = tx->mac,
 			.peer = o->peer[tx->id % OPTIONS_PORTS_MAX],
 			.tx_offloads = tx->tx_offloads,
@@ -616,6 +675,8 @@ ports_check(const struct ports *p, struct err *err)
 	for (unsigned int i = 0; i < p->nb; i++) {
 		const struct port *port = &p->port[i];
 
+		if (port->closed)
+			continue;
 		if (!rte_eth_dev_is_valid_port(port->id) || atomic_load(&removed[port->id]) ||
 				rte_eth_dev_is_removed(port->id) == 1 ||
 				(port->if_index != 0 &&
@@ -700,8 +761,8 @@ check_xstats(const struct ports *p, const char *wanted, struct err *err)
 	return rc;
 }
 
-static void
-print_xstats(uint16_t id, const char *wanted, FILE *out)
+void
+ports_print_xstats(uint16_t id, const char *wanted, const char *indent, FILE *out)
 {
 	int n = rte_eth_xstats_get(id, NULL, 0);
 	struct rte_eth_xstat_name *names = n > 0 ? calloc((size_t)n, sizeof(*names)) : NULL;
@@ -711,8 +772,9 @@ print_xstats(uint16_t id, const char *wanted, FILE *out)
 			rte_eth_xstats_get_names(id, names, (unsigned int)n) == n &&
 			rte_eth_xstats_get(id, values, (unsigned int)n) == n)
 		for (int i = 0; i < n; i++)
-			if (in_list(wanted, names[i].name))
-				fprintf(out, "  %s: %" PRIu64 "\n", names[i].name, values[i].value);
+			if (wanted == NULL || in_list(wanted, names[i].name))
+				fprintf(out, "%s%s: %" PRIu64 "\n", indent, names[i].name,
+						values[i].value);
 	free(names);
 	free(values);
 }
@@ -733,7 +795,7 @@ ports_print(const struct ports *p, const char *xstats, FILE *out)
 				id, port_name(id), s.ipackets, s.imissed, s.rx_nombuf, s.opackets,
 				s.oerrors);
 		if (xstats != NULL)
-			print_xstats(id, xstats, out);
+			ports_print_xstats(id, xstats, "  ", out);
 	}
 }
 
@@ -754,6 +816,8 @@ ports_open(struct ports *p, const struct options *o, const struct capture *captu
 	for (unsigned int i = 0; i < p->nb; i++)
 		if (start_port(o, &p->port[i], err) != 0)
 			return -1;
+	for (p->nb_forward = 0; p->nb_forward < p->nb; p->nb_forward++)
+		p->forward[p->nb_forward] = p->nb_forward;
 	if (check_xstats(p, o->xstats, err) != 0)
 		return -1;
 	wait_links(p);
@@ -802,11 +866,9 @@ ports_close(struct ports *p)
 		if (!rte_eth_dev_is_valid_port(id))
 			continue;
 		snprintf(name, sizeof(name), "%s", port_name(id));
-		if (p->port[i].started) {
-			rte_eth_dev_callback_unregister(
-					id, RTE_ETH_EVENT_INTR_RMV, on_removed, NULL);
+		rte_eth_dev_callback_unregister(id, RTE_ETH_EVENT_INTR_RMV, on_removed, NULL);
+		if (p->port[i].started)
 			rte_eth_dev_stop(id);
-		}
 		rte_eth_dev_close(id);
 		if (p->own)
 			rte_eal_hotplug_remove("vdev", name);

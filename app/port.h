@@ -19,16 +19,19 @@ struct port {
 	int socket;
 	unsigned int if_index; /* kernel interface behind it; 0: none */
 	uint16_t rxd, txd; /* descriptors a queue, for the size of the pool */
-	uint64_t tx_offloads;
+	uint64_t rx_offloads, tx_offloads;
 	struct rte_ether_addr mac;
 	struct rte_mempool *pool;
-	bool started;
+	bool started, closed;
+	uint64_t missed_base; /* from which on people are told what was missed */
 };
 
 struct ports {
 	const struct options *options;
-	struct port port[OPTIONS_PORTS_MAX]; /* those that forward, in forwarding order */
+	struct port port[OPTIONS_PORTS_MAX]; /* those that were brought up */
 	unsigned int nb;
+	unsigned int forward[OPTIONS_PORTS_MAX]; /* of these, in forwarding order: indices */
+	unsigned int nb_forward;
 	const struct fwd_mode *mode; /* of the streams */
 	struct fwd_stream *streams;
 	unsigned int nb_streams;
@@ -43,6 +46,17 @@ struct ports {
  */
 int ports_open(struct ports *p, const struct options *o, const struct capture *capture,
 		unsigned int nb_lcores, struct err *err);
+
+/* The i-th port that forwards. */
+const struct port *ports_forwarding(const struct ports *p, unsigned int i);
+
+/* Which ports forward from the next streams on, by DPDK's numbers. Returns 0, or -1 with err set. */
+int ports_set_forward(struct ports *p, const uint16_t *ids, unsigned int nb, struct err *err);
+
+/* Stop, start again, or close for good, ports that do not forward now. Return 0, or -1 with err set. */
+int ports_stop(struct port *port, struct err *err);
+int ports_start(struct port *port, struct err *err);
+int ports_shut(struct port *port, struct err *err);
 
 /*
  * The streams of the mode that is asked for, and their end, which gives back what modes hold of frames.
@@ -76,6 +90,9 @@ void ports_counts(const struct ports *p, const struct lcore *lcs, unsigned int l
 
 /* Statistics of every port for people, as testpmd's show port stats; xstats may be NULL. */
 void ports_print(const struct ports *p, const char *xstats, FILE *out);
+
+/* Extended statistics of a port, a line each behind an indent: those of a list joined by commas, or all (NULL). */
+void ports_print_xstats(uint16_t id, const char *wanted, const char *indent, FILE *out);
 
 /* Ports for environment.json; a new reference. */
 json_t *ports_json(const struct ports *p);

@@ -96,8 +96,8 @@ set_up(struct run *r, struct err *err)
 		return -1;
 	r->nb_lcores = ports_assign(&r->ports, r->lcores, r->placement.nb);
 	if (r->nb_lcores < r->placement.nb)
-		warn("--nb-cores=%u: there are %u streams, so %u lcores forward",
-				r->placement.nb, r->ports.nb_streams, r->nb_lcores);
+		warn("--nb-cores=%u: there are %u streams, so %u lcores forward", r->placement.nb,
+				r->ports.nb_streams, r->nb_lcores);
 	for (unsigned int i = 0; i < r->nb_lcores; i++) {
 		struct lcore *lc = &r->lcores[i];
 
@@ -240,6 +240,25 @@ store_row(struct run *r, const struct result_window *w, const uint64_t *bursts, 
 	return -1;
 }
 
+/* For a directory that may be asked for later. */
+static int
+keep_bursts(struct run *r, const uint64_t *bursts)
+{
+	uint64_t **all = reallocarray(r->bursts, r->nb_rows + 1, sizeof(*all));
+
+	if (all == NULL)
+		return -1;
+	r->bursts = all;
+	all[r->nb_rows] = NULL;
+	if (bursts == NULL || !r->prompt)
+		return 0;
+	all[r->nb_rows] = calloc(LCORE_BURST_MAX + 1, sizeof(*bursts));
+	if (all[r->nb_rows] == NULL)
+		return -1;
+	memcpy(all[r->nb_rows], bursts, (LCORE_BURST_MAX + 1) * sizeof(*bursts));
+	return 0;
+}
+
 static int
 on_row(void *arg, const struct result_window *w, const uint64_t *bursts, struct err *err)
 {
@@ -249,6 +268,8 @@ on_row(void *arg, const struct result_window *w, const uint64_t *bursts, struct 
 	if (rows == NULL)
 		return err_set(err, EXIT_FAILED, "out of memory");
 	r->rows = rows;
+	if (keep_bursts(r, bursts) != 0)
+		return err_set(err, EXIT_FAILED, "out of memory");
 	if (r->nb_rows == 0 || rows[r->nb_rows - 1].visit != w->visit) {
 		r->visit_rows = r->nb_rows;
 		r->visit_mark = r->result != NULL ? result_mark(r->result) : 0;
@@ -304,7 +325,8 @@ on_block(void *arg, const struct checkpoint *done, struct err *err)
 
 	if (r->progress && options_arms(&r->options) > 1)
 		estimate_progress(r);
-	if (r->result == NULL)
+	/* What is typed at a prompt cannot be resumed. */
+	if (r->result == NULL || r->prompt)
 		return 0;
 	r->resume.done = *done;
 	r->resume.tsc_hz = r->experiment.tsc_hz;
@@ -406,19 +428,28 @@ print_table(const struct run *r)
 	return ferror(stdout) ? 0 : rc;
 }
 
+/* The machine at the begin of the run and now. */
+static json_t *
+environment_pair(const struct run *r)
+{
+	return json_pack("{s:O, s:o}", "before", r->resume.before, "after",
+			environment_json(&r->placement, &r->ports, r->lcores));
+}
+
 static int
 write_results(struct run *r, const struct err *run_err, struct err *err)
 {
 	json_t *json, *environment;
-	int rc = compare_arms(&r->comparisons, r->rows, r->nb_rows, false);
+	int rc;
 
+	comparisons_free(&r->comparisons);
+	rc = compare_arms(&r->comparisons, r->rows, r->nb_rows, false);
 	if (rc != 0)
 		return err_set(err, EXIT_FAILED, "out of memory");
 	if (print_rows(r, r->nb_rows, err) != 0)
 		return -1;
 	json = result_json(r, run_err);
-	environment = json_pack("{s:O, s:o}", "before", r->resume.before, "after",
-			environment_json(&r->placement, &r->ports, r->lcores));
+	environment = environment_pair(r);
 	if (r->result != NULL)
 		rc = result_write_json(r->result, "result.json", json, err) != 0 ||
 						result_write_json(r->result, "environment.json",
@@ -428,7 +459,9 @@ write_results(struct run *r, const struct err *run_err, struct err *err)
 										0)
 				? -1
 				: 0;
-	if (r->options.format == FORMAT_TABLE && r->nb_rows > 0 && print_table(r) != 0)
+	/* At a prompt each command has shown its own. */
+	if (r->options.format == FORMAT_TABLE && !r->prompt && r->nb_rows > 0 &&
+			print_table(r) != 0)
 		rc = err_set(err, EXIT_FAILED, "out of memory");
 	if (r->options.format == FORMAT_JSON) {
 		json_object_set_new(json, "windows", result_windows_json(r->rows, r->nb_rows));
@@ -554,6 +587,7 @@ static int
 check_scenario(const struct run *r, const struct scenario *s, struct err *err)
 {
 	const struct placed *at = &r->placement.at[0];
+	const char *dashes = r->prompt ? "" : "--";
 	struct idle_states states;
 	struct err why;
 
@@ -563,19 +597,19 @@ check_scenario(const struct run *r, const struct scenario *s, struct err *err)
 	}
 	if (r->placement.nb > 1)
 		return err_set(err, EXIT_USAGE,
-				"--scenario %s: with --nb-cores=%u there is more than one sibling",
-				s->text, r->placement.nb);
+				"%sscenario %s: with %u forwarding lcores there is more than one sibling",
+				dashes, s->text, r->placement.nb);
 	if (at->sibling < 0)
-		return err_set(err, EXIT_SKIPPED, "--scenario %s: CPU %u has no sibling", s->text,
-				at->cpu);
+		return err_set(err, EXIT_SKIPPED, "%sscenario %s: CPU %u has no sibling", dashes,
+				s->text, at->cpu);
 	if (hwloc_bitmap_isset(r->placement.main_cpus, (unsigned int)at->sibling) &&
 			scenario_word(s, WORD_OFFLINE) != NULL)
 		return err_set(err, EXIT_USAGE,
-				"--scenario %s: the main lcore runs on CPU %d, the sibling",
+				"%sscenario %s: the main lcore runs on CPU %d, the sibling", dashes,
 				s->text, at->sibling);
 	cpuidle_read(&states, (unsigned int)at->sibling);
 	if (scenario_check(s, (unsigned int)at->sibling, &states, &why) != 0)
-		return err_set(err, why.code, "--%s", why.text);
+		return err_set(err, why.code, "%s%s", dashes, why.text);
 	return 0;
 }
 
@@ -760,22 +794,13 @@ measure_wake(struct run *r, struct err *err)
 	return 0;
 }
 
-int
-run_measure(struct run *r, struct err *err)
+/* The visits and windows of the options, behind those of done. The sibling is given back in the end. */
+static int
+run_experiment(struct run *r, const struct checkpoint *done, uint64_t tsc_hz, struct err *err)
 {
 	const struct options *o = &r->options;
-	struct err write_err;
 	int rc;
 
-	if (r->resume.before == NULL)
-		r->resume.before = environment_json(&r->placement, &r->ports, r->lcores);
-	if (o->out != NULL && open_result(r, err) != 0) {
-		if (r->result != NULL)
-			result_close(r->result, &write_err);
-		return -1;
-	}
-	if (r->result != NULL)
-		result_log(r->result, "EAL said: %s", r->eal_log != NULL ? r->eal_log : "");
 	r->experiment = (struct experiment){ .options = o,
 		.placement = &r->placement,
 		.ports = &r->ports,
@@ -791,20 +816,25 @@ run_measure(struct run *r, struct err *err)
 		.visited = on_visit,
 		.block = on_block,
 		.arg = r,
-		.tsc_hz = r->resume.tsc_hz,
-		.done = r->resume.done };
-	rc = experiment_run(&r->experiment, err);
-	rc = restore_scenario(r, rc, err);
-	if (rc == 0 && o->reproduce && !r->experiment.interrupted)
-		rc = measure_wake(r, err);
-	if (r->progress)
+		.tsc_hz = tsc_hz,
+		.done = *done };
+	rc = restore_scenario(r, experiment_run(&r->experiment, err), err);
+	if (r->progress && r->nb_rows > 0)
 		fputc('\n', stderr);
 	if (rc == 0 && r->experiment.interrupted)
 		rc = err_set(err, EXIT_FAILED, "interrupted: %u of %" PRIu64 " windows measured%s",
 				r->experiment.windows_done, options_windows(o),
 				r->experiment.cut_short ? ", the last of them cut short" : "");
-	if (o->xstats != NULL)
-		ports_print(&r->ports, o->xstats, stderr);
+	return rc;
+}
+
+/* The results so far go to the directory, and to standard output in the format asked for. */
+static int
+end_results(struct run *r, int rc, struct err *err)
+{
+	const struct options *o = &r->options;
+	struct err write_err;
+
 	/* Nothing measured: the directory is as it was, ready for the next try. */
 	if (rc != 0 && r->nb_rows == 0 && r->result != NULL) {
 		result_discard(r->result);
@@ -824,6 +854,40 @@ run_measure(struct run *r, struct err *err)
 		rc = -1;
 	}
 	return rc;
+}
+
+static int
+begin_results(struct run *r, struct err *err)
+{
+	struct err close_err;
+
+	if (r->resume.before == NULL)
+		r->resume.before = environment_json(&r->placement, &r->ports, r->lcores);
+	if (r->options.out != NULL && open_result(r, err) != 0) {
+		if (r->result != NULL)
+			result_close(r->result, &close_err);
+		r->result = NULL;
+		return -1;
+	}
+	if (r->result != NULL)
+		result_log(r->result, "EAL said: %s", r->eal_log != NULL ? r->eal_log : "");
+	return 0;
+}
+
+int
+run_measure(struct run *r, struct err *err)
+{
+	const struct options *o = &r->options;
+	int rc;
+
+	if (begin_results(r, err) != 0)
+		return -1;
+	rc = run_experiment(r, &r->resume.done, r->resume.tsc_hz, err);
+	if (rc == 0 && o->reproduce)
+		rc = measure_wake(r, err);
+	if (o->xstats != NULL)
+		ports_print(&r->ports, o->xstats, stderr);
+	return end_results(r, rc, err);
 }
 
 int
@@ -868,6 +932,9 @@ run_close(struct run *r)
 	comparisons_free(&r->comparisons);
 	resume_free(&r->resume);
 	report_free(&r->wake);
+	for (size_t i = 0; i < r->nb_rows; i++)
+		free(r->bursts[i]);
+	free(r->bursts);
 	free(r->rows);
 	free(r->forced);
 	free(r->eal_log);
@@ -888,12 +955,349 @@ int
 run_guard(struct run *r, struct err *err)
 {
 	/* Its supervisor is made before there are threads. */
-	if (changes_machine(&r->options) &&
-			(check_machine(r, err) != 0 ||
-					control_begin(&r->control, "dpdk-sibfwd", err) != 0))
+	if (changes_machine(&r->options) && check_machine(r, err) != 0)
 		return -1;
+	if ((changes_machine(&r->options) || r->prompt) &&
+			control_begin(&r->control, "dpdk-sibfwd", err) != 0) {
+		if (changes_machine(&r->options))
+			return -1;
+		r->no_control = *err;
+	}
 	lcore_clock_read(&r->busy_start);
 	for (unsigned int i = 0; i < r->placement.nb; i++)
 		machine_read(&r->busy_from[i], r->placement.at[i].cpu, 0, r->placement.main_cpu);
+	return 0;
+}
+
+/* ---- for commands ---- */
+
+int
+run_begin(struct run *r, struct err *err)
+{
+	const struct scenario first = r->options.scenarios[0];
+
+	r->held = (struct scenario){ .text = "as-is" };
+	if (begin_results(r, err) != 0)
+		return -1;
+	return first.nb > 0 ? run_hold(r, first.text, err) : 0;
+}
+
+int
+run_finish(struct run *r, int rc, struct err *err)
+{
+	struct err why;
+
+	if (r->forwarding && run_stop(r, &why) != 0 && rc == 0) {
+		*err = why;
+		rc = -1;
+	}
+	rc = restore_scenario(r, rc, err);
+	return end_results(r, rc, err);
+}
+
+static int
+launch(struct run *r, struct err *err)
+{
+	const struct options_arm arm = options_arm(&r->options, 0);
+	unsigned int launched;
+	struct err stop_err;
+
+	if (lcore_launch_all(r->lcores, r->nb_lcores, arm.burst, &arm.lookups, &launched, err) ==
+			0) {
+		r->forwarding = true;
+		return 0;
+	}
+	r->experiment.stuck = lcore_stop(r->lcores, launched, &stop_err) != 0;
+	return -1;
+}
+
+static int
+end_loops(struct run *r, struct err *err)
+{
+	r->forwarding = false;
+	r->experiment.stuck = lcore_stop(r->lcores, r->nb_lcores, err) != 0;
+	return r->experiment.stuck ? -1 : 0;
+}
+
+void
+run_clear_counts(struct run *r)
+{
+	for (unsigned int i = 0; i < r->ports.nb_streams; i++)
+		r->ports.streams[i].base = r->ports.streams[i].edge;
+	for (unsigned int i = 0; i < r->nb_lcores; i++)
+		memcpy(r->lcores[i].base_bursts, r->lcores[i].edge.bursts,
+				sizeof(r->lcores[i].base_bursts));
+	for (unsigned int i = 0; i < r->ports.nb; i++) {
+		struct rte_eth_stats s;
+
+		if (rte_eth_stats_get(r->ports.port[i].id, &s) == 0)
+			r->ports.port[i].missed_base = s.imissed;
+	}
+}
+
+static int
+check_ports(const struct run *r, struct err *err)
+{
+	for (unsigned int i = 0; i < r->ports.nb_forward; i++)
+		if (!ports_forwarding(&r->ports, i)->started)
+			return err_set(err, EXIT_FAILED, "Not all ports were started: port %u",
+					ports_forwarding(&r->ports, i)->id);
+	return ports_check(&r->ports, err);
+}
+
+int
+run_prepare(struct run *r, struct err *err)
+{
+	return set_up(r, err);
+}
+
+void
+run_unprepare(struct run *r)
+{
+	r->set_up = false;
+	ports_end_streams(&r->ports);
+	r->nb_lcores = 0;
+}
+
+int
+run_start(struct run *r, unsigned int bursts, struct err *err)
+{
+	if (r->forwarding)
+		return err_set(err, EXIT_FAILED, "Packet forwarding already started");
+	if (check_ports(r, err) != 0 || set_up(r, err) != 0)
+		return -1;
+	if (r->options.source == SOURCE_DEV && !r->options.no_flush_rx)
+		ports_flush(&r->ports);
+	for (unsigned int i = 0; i < bursts; i++)
+		if (ports_tx_first(&r->ports, err) != 0)
+			return -1;
+	if (launch(r, err) != 0 || run_edge(r, err) != 0)
+		return -1;
+	run_clear_counts(r);
+	return 0;
+}
+
+int
+run_stop(struct run *r, struct err *err)
+{
+	if (!r->forwarding)
+		return err_set(err, EXIT_FAILED, "Packet forwarding not started");
+	/* Its streams stay, to be looked at, until the next start. */
+	if (r->next_mode != NULL)
+		r->options.mode = r->next_mode;
+	r->next_mode = NULL;
+	return end_loops(r, err);
+}
+
+int
+run_restart(struct run *r, struct err *err)
+{
+	if (set_records(r, err) != 0)
+		return -1;
+	if (!r->forwarding)
+		return 0;
+	return end_loops(r, err) != 0 ? -1 : launch(r, err);
+}
+
+int
+run_edge(struct run *r, struct err *err)
+{
+	if (!r->forwarding)
+		return 0;
+	r->experiment.stuck = lcore_take_edge(r->lcores, r->nb_lcores, err) != 0;
+	return r->experiment.stuck ? -1 : 0;
+}
+
+int
+run_set_lcores(struct run *r, const unsigned int *lcores, unsigned int nb, struct err *err)
+{
+	struct err why;
+
+	/* The sibling is another one then. */
+	if (control_restore(&r->control, err) != 0)
+		return -1;
+	r->held = (struct scenario){ .text = "as-is" };
+	if (placement_take(&r->placement, lcores, nb, r->options.sibling, err) == 0) {
+		r->set_up = false;
+		return 0;
+	}
+	/* As it was. */
+	placement_verify(&r->placement, r->options.nb_cores, r->options.sibling, &why);
+	return -1;
+}
+
+int
+run_set_sibling(struct run *r, int cpu, struct err *err)
+{
+	const struct scenario held = r->held;
+	int before = r->options.sibling;
+
+	if (control_restore(&r->control, err) != 0)
+		return -1;
+	r->held = (struct scenario){ .text = "as-is" };
+	if (placement_derive(&r->placement, cpu, err) != 0) {
+		struct err why;
+
+		placement_derive(&r->placement, before, &why);
+		run_hold(r, held.text, &why);
+		return -1;
+	}
+	r->options.sibling = cpu;
+	return run_hold(r, held.text, err);
+}
+
+int
+run_hold(struct run *r, const char *words, struct err *err)
+{
+	struct scenario s;
+	unsigned int cpu;
+	struct err undo;
+
+	if (scenario_parse(&s, words, err) != 0 || (s.nb > 0 && check_scenario(r, &s, err) != 0))
+		return -1;
+	if (s.nb > 0 && r->no_control.text[0] != '\0') {
+		*err = r->no_control;
+		return -1;
+	}
+	cpu = (unsigned int)r->placement.at[0].sibling;
+	if (s.nb > 0 && control_check(cpu, &s, err) != 0)
+		return -1;
+	if (control_restore(&r->control, err) != 0)
+		return -1;
+	r->held = (struct scenario){ .text = "as-is" };
+	if (s.nb == 0)
+		return 0;
+	/* It outlives the control: in its place. */
+	r->held = s;
+	if (control_apply(&r->control, cpu, &r->held, err) == 0 &&
+			control_verify(&r->control, err) == 0)
+		return 0;
+	if (control_restore(&r->control, &undo) != 0)
+		*err = undo;
+	r->held = (struct scenario){ .text = "as-is" };
+	return -1;
+}
+
+static int
+set_scenarios(struct run *r, const char *const *words, unsigned int nb, struct err *err)
+{
+	struct options *o = &r->options;
+
+	o->nb_scenarios = nb > 0 ? nb : 1;
+	if (nb == 0)
+		o->scenarios[0] = r->held;
+	for (unsigned int i = 0; i < nb; i++)
+		if (scenario_parse(&o->scenarios[i], words[i], err) != 0)
+			return -1;
+	for (unsigned int i = 0; i < nb; i++) {
+		if (o->scenarios[i].nb == 0)
+			continue;
+		if (check_scenario(r, &o->scenarios[i], err) != 0)
+			return -1;
+		if (r->no_control.text[0] != '\0') {
+			*err = r->no_control;
+			return -1;
+		}
+		if (control_check((unsigned int)r->placement.at[0].sibling, &o->scenarios[i],
+				    err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* With the options as they are for it. */
+static int
+measure_now(struct run *r, struct err *err)
+{
+	const struct checkpoint from = { 1, r->sofar.blocks, r->sofar.visits, 0, 0 };
+	int rc = run_experiment(r, &from, r->experiment.tsc_hz, err);
+
+	/* Those of a block that was not whole count too. */
+	if (r->nb_rows > 0) {
+		r->sofar.blocks = (uint32_t)r->rows[r->nb_rows - 1].block;
+		r->sofar.visits = (uint32_t)r->rows[r->nb_rows - 1].visit;
+	}
+	return rc;
+}
+
+int
+run_windows(struct run *r, const char *const *words, unsigned int nb, uint32_t windows,
+		uint32_t blocks, size_t *first, struct err *err)
+{
+	const struct options before = r->options;
+	const struct scenario held = r->held;
+	bool forwarding = r->forwarding;
+	struct err why;
+	int rc = 0;
+
+	*first = r->nb_rows;
+	if (!forwarding && (check_ports(r, err) != 0 || (!r->set_up && set_up(r, err) != 0)))
+		return -1;
+	if (set_scenarios(r, words, nb, err) != 0 || set_records(r, err) != 0)
+		rc = -1;
+	if (rc == 0 && forwarding)
+		rc = end_loops(r, err);
+	if (rc == 0)
+		rc = control_restore(&r->control, err);
+	if (rc == 0) {
+		r->held = (struct scenario){ .text = "as-is" };
+		r->options.windows = windows;
+		r->options.blocks = blocks;
+		rc = measure_now(r, err);
+	}
+	r->options = before;
+	if (r->experiment.stuck)
+		return -1;
+	if (forwarding && !r->forwarding && launch(r, &why) != 0 && rc == 0) {
+		*err = why;
+		rc = -1;
+	}
+	if (held.nb > 0 && r->held.nb == 0 && run_hold(r, held.text, &why) != 0 && rc == 0) {
+		*err = why;
+		rc = -1;
+	}
+	return rc;
+}
+
+int
+run_save(struct run *r, const char *dir, struct err *err)
+{
+	struct result *open = r->result, *result;
+	struct err why;
+	json_t *json;
+	int rc = 0;
+
+	if (r->nb_rows == 0)
+		return err_set(err, EXIT_FAILED, "save %s: nothing has been measured", dir);
+	result = result_create(dir, NULL, err);
+	if (result == NULL)
+		return -1;
+	for (size_t i = 0; i < r->nb_rows && rc == 0; i++) {
+		rc = result_add_window(result, &r->rows[i], err);
+		if (rc == 0 && r->bursts[i] != NULL)
+			rc = result_add_bursts(result, &r->rows[i], r->bursts[i],
+					LCORE_BURST_MAX + 1, err);
+	}
+	r->result = result;
+	comparisons_free(&r->comparisons);
+	if (rc == 0 && compare_arms(&r->comparisons, r->rows, r->nb_rows, false) != 0)
+		rc = err_set(err, EXIT_FAILED, "out of memory");
+	json = result_json(r, NULL);
+	if (rc == 0)
+		rc = result_write_json(result, "result.json", json, err);
+	json_decref(json);
+	json = environment_pair(r);
+	if (rc == 0)
+		rc = result_write_json(result, "environment.json", json, err);
+	json_decref(json);
+	r->result = open;
+	if (rc != 0) {
+		result_discard(result);
+		return -1;
+	}
+	if (result_close(result, &why) != 0) {
+		*err = why;
+		return -1;
+	}
 	return 0;
 }

@@ -55,9 +55,19 @@ struct run {
 	struct resume resume;
 	bool resumed; /* it was found in the result directory */
 	struct comparisons comparisons;
+	enum verdict verdict; /* of the last one that a command made */
 	struct probe_report
 			wake; /* of the sibling, under --reproduce; no rows: it was not measured */
 	char *forced; /* why no effect is expected, where --reproduce runs all the same */
+
+	/* Where commands say what to do, typed or from a file. */
+	bool prompt;
+	bool forwarding; /* the loops run, as "start" was said */
+	struct scenario held; /* what the sibling does now; as-is: nothing of ours */
+	struct err no_control; /* why the sibling cannot be controlled; empty: it can */
+	const struct fwd_mode *next_mode; /* from the next start on; NULL: as it is */
+	struct checkpoint sofar; /* blocks and visits of what was measured */
+	uint64_t **bursts; /* of the rows, NULL each unless recorded */
 };
 
 /*
@@ -78,6 +88,49 @@ int run_measure(struct run *r, struct err *err);
 
 /* Print the options that make a packet take as long as asked. */
 int run_calibrate(struct run *r, struct err *err);
+
+/* ---- for commands ---- */
+
+/* The results of all that will be measured; before the first command, and behind the last one. */
+int run_begin(struct run *r, struct err *err);
+int run_finish(struct run *r, int rc, struct err *err);
+
+/*
+ * Forward by the options as they are, with new streams, after so many bursts of testpmd's txonly frames; and end it.
+ * Both fail where that is so already.
+ */
+int run_start(struct run *r, unsigned int bursts, struct err *err);
+int run_stop(struct run *r, struct err *err);
+
+/* New streams by the options as they are; and their end. Only while it does not forward. */
+int run_prepare(struct run *r, struct err *err);
+void run_unprepare(struct run *r);
+
+/* While it forwards: what was changed of burst and records takes effect, or its last edge is that of now. */
+int run_restart(struct run *r, struct err *err);
+int run_edge(struct run *r, struct err *err);
+
+/* Count what is forwarded from here on, for people. */
+void run_clear_counts(struct run *r);
+
+/* Have so many lcores forward, or those of a list, from the next start on. */
+int run_set_lcores(struct run *r, const unsigned int *lcores, unsigned int nb, struct err *err);
+
+/* The CPU whose idling matters; -1: the closest one. */
+int run_set_sibling(struct run *r, int cpu, struct err *err);
+
+/* Have the sibling idle as words say, verified, until other words or the end. */
+int run_hold(struct run *r, const char *words, struct err *err);
+
+/*
+ * Measure windows, a visit to each of nb scenarios (0: what is held) in so many blocks, whether it forwards or not,
+ * which is as before then, as is what the sibling does. *first is the first row of them.
+ */
+int run_windows(struct run *r, const char *const *words, unsigned int nb, uint32_t windows,
+		uint32_t blocks, size_t *first, struct err *err);
+
+/* All that was measured, to a directory of its own. */
+int run_save(struct run *r, const char *dir, struct err *err);
 
 /* Give the sibling back. rc is what the run came to, and is returned unless that fails. */
 int run_end(struct run *r, int rc, struct err *err);

@@ -14,8 +14,7 @@ static volatile sig_atomic_t asked;
 static void
 on_signal(int sig)
 {
-	(void)sig;
-	asked = 1;
+	asked = sig;
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 }
@@ -35,6 +34,15 @@ bool
 stop_asked(void)
 {
 	return asked != 0;
+}
+
+void
+stop_forgive(void)
+{
+	if (asked != SIGINT)
+		return;
+	asked = 0;
+	stop_install();
 }
 
 static double

@@ -13,6 +13,9 @@ void stop_install(void);
 /* True once the first signal came. */
 bool stop_asked(void);
 
+/* Forget a first SIGINT, and take the next one for the first again. */
+void stop_forgive(void);
+
 /* Sleep for that many seconds, less when a signal comes. */
 void stop_sleep(double seconds);
 

@@ -59,6 +59,7 @@ struct fwd_stream {
 	uint64_t dropped; /* frames that the mode itself dropped, by process() */
 	struct lcore_counts counts; /* the loop's own while it runs */
 	struct lcore_counts edge; /* as of the lcore's last edge, what the mode dropped included */
+	struct lcore_counts base; /* the edge from which on people are told what was forwarded */
 	void *priv; /* the mode's own */
 };
 
