@@ -316,7 +316,7 @@ wait_window(struct experiment *x, double seconds, struct err *err)
 		if (ports_check(x->ports, err) != 0)
 			return -1;
 		if (period > 0 && x->unprinted >= period && !stop_asked()) {
-			ports_print(x->ports, x->options->xstats, stderr);
+			x->period(x->arg);
 			x->unprinted = 0;
 		}
 	}
@@ -451,8 +451,8 @@ settle(const struct experiment *x)
 	struct lcore_clock now;
 
 	lcore_clock_read(&now);
-	stop_sleep(RTE_MAX(
-			0.0, x->options->settle - 1e-9 * (double)(now.raw_ns - x->applied.raw_ns)));
+	stop_sleep(RTE_MAX(0.0,
+			x->options->settle - 1e-9 * (double)(now.raw_ns - x->applied_at.raw_ns)));
 }
 
 /* Nothing is measured before the scenario has been seen to hold. */
@@ -462,16 +462,17 @@ begin_visit(struct experiment *x, struct err *err)
 	const struct scenario *s = visited(x);
 	unsigned int cpu = (unsigned int)x->placement->at[0].sibling;
 
-	lcore_clock_read(&x->applied);
+	lcore_clock_read(&x->applied_at);
 	if (s->nb == 0)
 		return 0;
 	if (control_apply(x->control, cpu, s, err) != 0)
 		return no_visit(x, err);
-	lcore_clock_read(&x->applied);
+	lcore_clock_read(&x->applied_at);
 	if (control_verify(x->control, err) != 0)
 		return no_visit(x, err);
 	if (!control_guarded(x->control))
 		warn("somebody ended the process that restores after a kill -9: only \"idlectl restore\" will");
+	x->applied(x->arg, s);
 	if (control_sender(x->control) >= 0)
 		note(x, "CPU %u: %s applied and verified, from CPU %d", cpu, s->text,
 				control_sender(x->control));
@@ -499,6 +500,7 @@ end_visit(struct experiment *x, struct err *err)
 		return -1;
 	if (control_restore(x->control, err) != 0)
 		return -1;
+	x->applied(x->arg, NULL);
 	note(x, "CPU %d: given back", x->placement->at[0].sibling);
 	return 0;
 }

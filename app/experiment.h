@@ -26,6 +26,10 @@ typedef int (*experiment_row)(
 
 typedef void (*experiment_note)(void *arg, const char *text);
 
+/* Told what the sibling does from now on, NULL: nothing of ours; and that --stats-period is over. */
+typedef void (*experiment_applied)(void *arg, const struct scenario *s);
+typedef void (*experiment_period)(void *arg);
+
 /* How far a run has come after whole blocks; all 0 but for next, which is 1, at its start. */
 struct checkpoint {
 	uint32_t next; /* block of the schedule, from 1 */
@@ -58,9 +62,11 @@ struct experiment {
 	const char *host;
 	experiment_row row;
 	experiment_note note; /* what is done to the machine */
+	experiment_applied applied;
+	experiment_period period;
 	experiment_visit visited;
 	experiment_block block;
-	void *arg; /* of all four */
+	void *arg; /* of all these */
 	struct checkpoint done; /* where to begin; out: after the last whole block */
 
 	struct pmu *pmus; /* a forwarding thread, NULL unless recorded */
@@ -68,7 +74,7 @@ struct experiment {
 	double clock_set; /* seconds by which somebody set the clock, as far as it was said */
 	double unprinted; /* seconds since the last --stats-period */
 	struct visit visit;
-	struct lcore_clock applied; /* when the visit's scenario was */
+	struct lcore_clock applied_at; /* when the visit's scenario was applied */
 	unsigned int launched; /* loops that run */
 	unsigned int setting; /* of these loops */
 	bool tainted; /* a window of the block is */

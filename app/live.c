@@ -22,7 +22,7 @@ struct look {
 	struct rte_eth_stats ports[OPTIONS_PORTS_MAX];
 	struct sibling_counts sibling;
 	uint64_t ns;
-	unsigned int nb_lcores;
+	unsigned int nb_lcores, streams; /* of which streams */
 	int sibling_cpu; /* -1: none, or not looked at */
 };
 
@@ -35,11 +35,14 @@ look(struct run *r, struct err *err)
 
 	before = now;
 	now.nb_lcores = 0;
-	if (run_edge(r, err) != 0)
+	if (lcore_take_edge(r->lcores, r->nb_lcores, err) != 0) {
+		r->experiment.stuck = true;
 		return -1;
+	}
 	lcore_clock_read(&clock);
 	now.ns = clock.raw_ns;
 	now.nb_lcores = r->nb_lcores;
+	now.streams = r->streams;
 	for (unsigned int i = 0; i < r->nb_lcores; i++)
 		now.edges[i] = r->lcores[i].edge;
 	for (unsigned int i = 0; i < r->ports.nb; i++)
@@ -52,28 +55,12 @@ look(struct run *r, struct err *err)
 	return 0;
 }
 
-/* Whether there is a look to compare with, at the same loops. */
+/* Whether there is a look to compare with, at the same streams. */
 static bool
 comparable(void)
 {
-	if (before.nb_lcores != now.nb_lcores || before.sibling_cpu != now.sibling_cpu ||
-			now.ns <= before.ns)
-		return false;
-	for (unsigned int i = 0; i < now.nb_lcores; i++)
-		if (now.edges[i].counts.polls < before.edges[i].counts.polls)
-			return false;
-	return true;
-}
-
-static int
-look_twice(struct run *r, struct err *err)
-{
-	if (look(r, err) != 0)
-		return -1;
-	if (comparable() && 1e-9 * (double)(now.ns - before.ns) < 60 * PERIOD_S)
-		return 0;
-	stop_sleep(PERIOD_S);
-	return look(r, err);
+	return before.ns > 0 && now.ns > before.ns && before.nb_lcores == now.nb_lcores &&
+			before.streams == now.streams && before.sibling_cpu == now.sibling_cpu;
 }
 
 struct rates {
@@ -144,7 +131,7 @@ live_line(struct run *r, FILE *out)
 {
 	struct err err;
 
-	if (look_twice(r, &err) != 0) {
+	if (look(r, &err) != 0) {
 		fprintf(stderr, "%s\n", err.text);
 		return;
 	}

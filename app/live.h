@@ -10,7 +10,7 @@
 
 #include "run.h"
 
-/* A line an lcore, and one for the sibling, of what happened since the last look; of at most 80 characters. */
+/* A line an lcore, and one for the sibling, of what happened since the last look, if there was one; of at most 80 characters. */
 void live_line(struct run *r, FILE *out);
 
 /*

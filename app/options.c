@@ -604,6 +604,8 @@ static const struct option_row table[] = {
 	{ "record-perf-events", NULL, set_flag, AT(record_perf_events), 1, 0, NULL,
 			"core cycles and instructions a packet, where there is a PMU" },
 	{ "out", "DIR", set_text, AT(out), 0, 0, NULL, "result directory (none)" },
+	{ "prom-file", "FILE", set_text, AT(prom_file), 0, 0, NULL,
+			"write each window's figures for Prometheus's textfile collector (none)" },
 	{ "resume", NULL, set_flag, AT(resume), 1, 0, NULL,
 			"go on with what a run that was ended left in --out" },
 	{ "format", "WORD", set_word, AT(format), 0, 0, format_names,

@@ -99,6 +99,7 @@ struct options {
 	bool margin_given; /* the exit code is the verdict */
 	double taint_bound[TAINT_MAX];
 	const char *out;
+	const char *prom_file; /* or NULL */
 	enum output_format format;
 	bool resume;
 	bool dry_run;

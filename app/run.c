@@ -12,6 +12,8 @@
 #include "calibrate.h"
 #include "environment.h"
 #include "expect.h"
+#include "live.h"
+#include "remote.h"
 #include "reproduce.h"
 #include "run.h"
 #include "stop.h"
@@ -92,6 +94,7 @@ set_up(struct run *r, struct err *err)
 		r->lcores[i].nb_streams = 0;
 	}
 	ports_end_streams(&r->ports);
+	r->streams++;
 	if (ports_make_streams(&r->ports, err) != 0)
 		return -1;
 	r->nb_lcores = ports_assign(&r->ports, r->lcores, r->placement.nb);
@@ -278,7 +281,11 @@ on_row(void *arg, const struct result_window *w, const uint64_t *bursts, struct 
 	if (r->result != NULL && store_row(r, w, bursts, err) != 0)
 		return -1;
 	rows[r->nb_rows++] = *w;
+	r->sofar.windows += w->warmup == 0 && w->lcore == r->lcores[0].id;
 	show_progress(r, w);
+	remote_window(w, bursts);
+	if (w->lcore == r->lcores[r->nb_lcores - 1].id && remote_written(err) != 0)
+		return -1;
 	/* Those of a scenario may turn out to be tainted when the visit ends. */
 	return options_arm(&r->options, r->experiment.visit.arm).scenario->nb > 0
 			? 0
@@ -356,6 +363,23 @@ on_note(void *arg, const char *text)
 		result_log(r->result, "%s", text);
 }
 
+static void
+on_applied(void *arg, const struct scenario *s)
+{
+	const struct run *r = arg;
+
+	remote_scenario(s != NULL ? s->text : "as-is", s != NULL ? r->placement.at[0].sibling : -1);
+}
+
+static void
+on_period(void *arg)
+{
+	struct run *r = arg;
+
+	ports_print(&r->ports, r->options.xstats, stderr);
+	live_line(r, stderr);
+}
+
 static json_t *
 scenarios_json(const struct options *o)
 {
@@ -376,9 +400,9 @@ result_json(const struct run *r, const struct err *err)
 			SIBFWD_VERSION, "run_id", r->run_id, "command_line",
 			strings_json(r->argc, r->argv), "scenarios", scenarios_json(o), "blocks",
 			(int)o->blocks, "order", o->order == ORDER_ABBA ? "abba" : "random",
-			"windows_asked", (int)options_windows(o), "windows_done",
-			(int)x->windows_done, "interrupted", x->interrupted, "emulated",
-			sys_emulated());
+			"windows_asked", (int)(r->prompt ? r->sofar.windows : options_windows(o)),
+			"windows_done", (int)(r->prompt ? r->sofar.windows : x->windows_done),
+			"interrupted", x->interrupted, "emulated", sys_emulated());
 
 	json_object_set_new(json, "tsc_hz", json_integer((json_int_t)x->tsc_hz));
 	json_object_set_new(json, "capture",
@@ -556,6 +580,9 @@ run_open(struct run *r, struct err *err)
 		return -1;
 	/* Once more: drivers start threads of their own. */
 	placement_clear_threads(&r->placement);
+	if (remote_begin(r, err) != 0)
+		return -1;
+	remote_placement(&r->placement);
 	if (o->source == SOURCE_DEV && !o->no_flush_rx)
 		ports_flush(&r->ports);
 	if ((o->tx_first || o->source == SOURCE_RING) && ports_tx_first(&r->ports, err) != 0)
@@ -813,6 +840,8 @@ run_experiment(struct run *r, const struct checkpoint *done, uint64_t tsc_hz, st
 		.host = r->host,
 		.row = on_row,
 		.note = on_note,
+		.applied = on_applied,
+		.period = on_period,
 		.visited = on_visit,
 		.block = on_block,
 		.arg = r,
@@ -915,6 +944,7 @@ run_close(struct run *r)
 	/* A loop that does not end still uses its port. */
 	if (r->experiment.stuck)
 		return;
+	remote_end();
 	if (r->eal_up) {
 		ports_close(&r->ports);
 		for (unsigned int i = 0; i < r->lcores_max; i++) {
@@ -1119,6 +1149,7 @@ run_set_lcores(struct run *r, const unsigned int *lcores, unsigned int nb, struc
 	r->held = (struct scenario){ .text = "as-is" };
 	if (placement_take(&r->placement, lcores, nb, r->options.sibling, err) == 0) {
 		r->set_up = false;
+		remote_placement(&r->placement);
 		return 0;
 	}
 	/* As it was. */
@@ -1143,6 +1174,7 @@ run_set_sibling(struct run *r, int cpu, struct err *err)
 		return -1;
 	}
 	r->options.sibling = cpu;
+	remote_placement(&r->placement);
 	return run_hold(r, held.text, err);
 }
 
@@ -1165,13 +1197,16 @@ run_hold(struct run *r, const char *words, struct err *err)
 	if (control_restore(&r->control, err) != 0)
 		return -1;
 	r->held = (struct scenario){ .text = "as-is" };
+	on_applied(r, NULL);
 	if (s.nb == 0)
 		return 0;
 	/* It outlives the control: in its place. */
 	r->held = s;
 	if (control_apply(&r->control, cpu, &r->held, err) == 0 &&
-			control_verify(&r->control, err) == 0)
+			control_verify(&r->control, err) == 0) {
+		on_applied(r, &r->held);
 		return 0;
+	}
 	if (control_restore(&r->control, &undo) != 0)
 		*err = undo;
 	r->held = (struct scenario){ .text = "as-is" };

@@ -1,0 +1,326 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The prompt and command files: testpmd's words, strict files, what the sibling does afterwards, and commands at random.
+# SEEDS of these (50), 200 commands each.
+
+# With a lock and a journal of its own, where that can be had: other tests hold scenarios beside it.
+if [ -z "${OWN_RUN-}" ] && unshare -m true 2>/dev/null && mkdir -p /run/sibfwd; then
+	export OWN_RUN=1
+	exec unshare -m --propagation private sh -c \
+		'mount -t tmpfs -o mode=755 tmpfs /run/sibfwd; exec "$@"' sh bash "$0" "$@"
+fi
+. tests/tool/lib.sh
+quick=(--source=null --force --duration=0.02 --warmup=0 --settle=0 --windows=2)
+
+# commands LINE...: from a file, with standard input closed.
+commands() {
+	printf '%s\n' "$@" >"$tmp/commands"
+	run "$sibfwd" "${eal[@]}" -- "${quick[@]}" "${more[@]}" --cmdline-file="$tmp/commands" <&-
+}
+more=()
+
+# typed LINE...: at the prompt, down a pipe.
+typed() {
+	run sh -c 'printf "%s\n" "$@" | exec "$0" '"${eal[*]} -- ${quick[*]} ${more[*]} -i" "$sibfwd" "$@"
+}
+
+# ---- files ----
+
+ok "a file runs to its end with standard input closed" eval 'commands "# nothing" "" "start" "measure 2" "stop" && worked &&
+	has "$tmp/out" "Forward statistics for port 0" "as-is    1/2"'
+ok "forwarding that is not stopped is, at the end" eval 'commands start && worked && has "$tmp/out" "Telling cores to stop..." "Done."'
+ok "quit ends it" eval 'commands quit nonsense && worked || [ "$rc" -eq 0 ]'
+bad() { # line, words: exit code 2, the file's line is named
+	commands "show topology" "$1"
+	ended 2 && failed_with 2 "$tmp/commands:2: $1: $2"
+}
+ok "no command" bad "bla bla" "Command not found"
+ok "bad arguments" bad "set fwd nosuch" "Bad arguments"
+ok "a number that is none" bad "set burst x" "set burst x: not a whole number"
+ok "a number out of range" bad "set burst 513" "out of range, 1 to 512"
+ok "no such port" bad "show port stats 7" "Invalid port 7"
+ok "no such scenario" bad "set scenario nonsense" "nonsense is neither a word nor an idle state"
+ok "no such lcore" bad "set corelist 7" "lcore 7 is not one of EAL's"
+ok "the main lcore does not forward" bad "set corelist 0" "it is the main lcore"
+ok "a line that is too long" bad "$(printf 'show%.0s ' {1..200})" "longer than"
+ok "what fails and is a command has its own code" eval 'commands "stop"; failed_with 1 "$tmp/commands:1: stop: Packet forwarding not started"'
+ok "nothing behind the bad line is carried out" eval 'commands "bla" "show topology"; refused 2 "bla: Command not found"'
+ok "a file that is not there" eval 'run "$sibfwd" "${eal[@]}" -- "${quick[@]}" --cmdline-file=/nowhere/at/all; failed_with 1 "/nowhere/at/all: No such file"'
+ok "load, with file and line of what fails there" eval 'printf "show scenario\nbla\n" >"$tmp/other"; commands "load $tmp/other"
+	failed_with 2 "$tmp/commands:1: load $tmp/other: $tmp/other:2: bla: Command not found"'
+ok "files that load each other" eval 'echo "load $tmp/self" >"$tmp/self"; commands "load $tmp/self"; failed_with 2 "files load each other"'
+for option in --reproduce --null-test --calibrate=50 --burst=1,2 --scenario=as-is,busy --dry-run --resume; do
+	ok "$option with a command file" eval 'run "$sibfwd" "${eal[@]}" -- "${quick[@]}" --out="$tmp/x" "$option" --cmdline-file=/dev/null
+		refused 2 "--cmdline-file and --" "contradict each other"'
+done
+ok "an empty file" eval 'run "$sibfwd" "${eal[@]}" -- "${quick[@]}" --cmdline-file=/dev/null <&-; ended 0'
+
+# ---- measuring ----
+
+measured() {
+	rm -rf "$tmp/saved" "$tmp/out-dir"
+	more=(--out="$tmp/out-dir")
+	commands "set record-burst-stats on" "measure 3" "start" "set burst 8" "measure 1" "compare as-is busy 2" "save $tmp/saved" "measure 1"
+	more=()
+	worked || return
+	run "$report" check "$tmp/saved"
+	ended 0 || { cat "$tmp/out"; return 1; }
+	run "$report" check "$tmp/out-dir"
+	ended 0 || { cat "$tmp/out"; return 1; }
+	# 3, 1, two blocks of two visits each to two scenarios, of 2 windows.
+	is "$(($(wc -l <"$tmp/saved/windows.csv") - 1))" $((3 + 1 + 2 * 4 * 2)) "rows saved" &&
+		is "$(($(wc -l <"$tmp/out-dir/windows.csv") - 1))" $((3 + 1 + 2 * 4 * 2 + 1)) "rows of --out" &&
+		is "$(cut -d, -f 15 "$tmp/saved/windows.csv" | sort -u | tr "\n" " ")" "32 8 burst " "bursts" &&
+		[ "$(wc -l <"$tmp/saved/bursts.csv")" -gt 1 ]
+}
+ok "measure and compare, with forwarding going on or not; save, --out" measured
+ok "save into what is there" eval 'commands "measure 1" "save $tmp/saved"; failed_with 1 "$tmp/saved: "'
+ok "save of nothing" eval 'commands "save $tmp/nothing"; failed_with 1 "nothing has been measured" && [ ! -e "$tmp/nothing" ]'
+# With a margin the exit code is the verdict of the last comparison, as it is without commands.
+verdict() {
+	more=(--margin=100 "${bounds[@]}")
+	commands "compare as-is busy 4"
+	more=()
+	ended 0 && has "$tmp/out" "busy over as-is" " same"
+}
+ok "a comparison within the margin is exit code 0" verdict
+ok "the modes in turn, each measured as what it is" eval 'rm -rf "$tmp/modes"
+	commands "set fwd mac" "measure 1" "start" "set fwd rxonly" "measure 1" "stop" "measure 1" "save $tmp/modes" && worked &&
+	is "$(cut -d, -f 13 "$tmp/modes/windows.csv" | tr "\n" " ")" "mode mac mac rxonly " modes'
+
+# ---- the sibling ----
+
+# Whether nobody controls a CPU any more.
+free() { [ ! -e /run/sibfwd/journal ] && idlectl status --json | jq -e '[.cpus[] | select(.mode != "stock" and .mode != null)] | length == 0' >/dev/null; }
+idlectl() { "$(dirname "$sibfwd")/../idlectl/idlectl" "$@"; }
+ok "a scenario is held, shown, and given back" eval 'commands "set scenario busy" "show scenario" "set scenario as-is" "show scenario" && worked &&
+	is "$(cat "$tmp/out")" "busy on CPU 0
+busy on CPU 0
+as-is
+as-is" shown && free'
+ok "one that is left is given back at the end" eval 'commands "set scenario busy" && worked && free'
+ok "after a failure too" eval 'commands "set scenario busy" bla; failed_with 2 "Command not found" && free'
+prompt_begins() {
+	mkfifo "$tmp/keys"
+	start "${quick[@]}" "$@" -i <"$tmp/keys"
+}
+for signal in INT TERM KILL; do
+	ended_by() {
+		rm -f "$tmp/keys"
+		mkfifo "$tmp/keys"
+		sleep 1000 >"$tmp/keys" &
+		local keeper=$!
+		command_for "${quick[@]}" -i
+		env --default-signal=INT,TERM "${argv[@]}" <"$tmp/keys" >"$tmp/out" 2>"$tmp/err" &
+		pid=$!
+		printf 'set scenario busy\nstart\n' >"$tmp/keys"
+		until_true grep -q "nb forwarding cores" "$tmp/out" || return
+		kill -$signal $pid
+		finish
+		kill $keeper
+		case $signal in KILL) is "$rc" 137 "exit code" ;; *) is "$rc" 0 "exit code" && has "$tmp/out" "Bye..." ;; esac || { cat "$tmp/err"; return 1; }
+		for ((i = 0; i < 100; i++)); do free && return; sleep 0.1; done
+		return 1
+	}
+	ok "SIG$signal at the prompt: forwarding ends, the sibling is given back" ended_by
+done
+held_elsewhere() {
+	idlectl set --cpu 0 --scenario busy >"$tmp/set" || return
+	commands "show scenario" "set scenario pause"
+	idlectl restore >/dev/null
+	failed_with 1 "$tmp/commands:2: set scenario pause: " "idlectl"
+}
+ok "where another program holds a scenario, only that is refused" held_elsewhere
+
+# ---- typing ----
+
+ok "a mistake does not end a prompt; the end of the input does" eval 'typed "bla" "set fwd nosuch" "set burst 0" "show port stats 9" "show config cores" &&
+	ended 0 && has "$tmp/out" "Command not found" "Bad arguments" "List of forwarding lcores:  1" "Bye..." &&
+	has "$tmp/err" "set burst 0: out of range, 1 to 512" "Invalid port 9"'
+ok "all is out of order, twice, or while forwarding" eval 'typed stop start start "set fwd mac" "set corelist 1" "set portlist 0" "set txpkts 64" "port stop 0" "port close 0" \
+	stop stop "port stop all" start "port start all" "port start all" "port close 1" "port stop 1" "port close 1" start "set portlist 0" start stop quit && ended 0 &&
+	has "$tmp/err" "Packet forwarding not started" "Packet forwarding already started" "Please stop forwarding first" \
+		"Please remove port 0 from forwarding configuration." "Not all ports were started: port 0" "Port 0 is already started" \
+		"Cannot close started device (port 1)" "Not all ports were started: port 1"'
+ok "-a forwards before the first command" eval 'more=(-a); typed "show fwd stats all" quit; more=(); ended 0 && has "$tmp/out" "io packet forwarding - ports=2" "Accumulated forward statistics"'
+ok "help has every command" eval 'typed help && ended 0 && is "$(grep -c "^[a-z][a-z ].*  [a-z]" "$tmp/out")" 32 commands'
+ok "--stats-period shows figures of loop and sibling" eval 'more=(--stats-period=1); run sh -c "{ echo start; sleep 3; } | $sibfwd ${eal[*]} -- ${quick[*]} ${more[*]} -i"; more=()
+	ended 0 && grep -Eq "^lcore 1  [0-9.]+ Mpps  [0-9.]+ cycles/packet  [0-9.]+ % empty  [0-9]+ dropped/s$" "$tmp/out" && grep -q "^sibling 0  as-is" "$tmp/out"'
+ok "show live without a terminal: lines, none longer than 80" eval 'commands start "show live 2" && worked && is "$(grep -c "Mpps" "$tmp/out")" 2 lines &&
+	! grep -E "^(lcore|sibling) .{75,}" "$tmp/out"'
+
+# ---- testpmd's words ----
+
+# session PROGRAM PROMPT ARGUMENTS...: what both are told under tmux, and what they say, in $tmp/PROMPT.
+tmux() { command tmux -L "sibfwd$$" "$@"; }
+at_exit 'command tmux -L "sibfwd$$" kill-server 2>/dev/null'
+session_lines=(start "show port stats all" "set fwd macswap" "set burst 16" "stop" "show fwd stats all" "start" "stop" "clear port stats all" "show config rxtx"
+	"show config cores" "show config txpkts" "show port summary all" "show port xstats 0" "stop" "set fwd bla" "bla")
+session() {
+	local program=$1 name=$2 i line
+	shift 2
+	tmux new-session -d -s "$name" -x 160 -y 50 "$program $* 2>&1" || return
+	tmux set-option -t "$name" history-limit 100000 >/dev/null
+	for line in "${session_lines[@]}" quit; do
+		# Each is typed when the one before is done.
+		for ((i = 0; i < 600; i++)); do
+			[ "$(tmux capture-pane -p -t "$name" | grep -v "^ *$" | tail -n 1)" = "$name>" ] && break
+			sleep 0.1
+		done
+		[ "$line" != quit ] || tmux capture-pane -p -t "$name" -S - >"$tmp/$name"
+		tmux send-keys -t "$name" "$line" Enter
+		sleep 0.2
+	done
+	[ -s "$tmp/$name" ]
+}
+# Words without numbers, from the first command on; addresses are drawn at random.
+words_of() { sed -nE '/^[a-z]+> start/,$p' "$tmp/$1" | sed -E 's/^(testpmd|sibfwd)>/>/; s/([0-9A-F]{2}:){5}[0-9A-F]{2}/MAC/g; s/[0-9]+/N/g; s/ +/ /g; s/ $//' | grep .; }
+same_words() {
+	words_of testpmd >"$tmp/theirs"
+	words_of sibfwd >"$tmp/ours"
+	[ "$(wc -l <"$tmp/theirs")" -gt 60 ] || { cat "$tmp/testpmd"; return 1; }
+	diff "$tmp/theirs" "$tmp/ours"
+}
+# Of the first "stop": both ports' frames are those of all, what came in went out, and ports agree with each other.
+sums() { awk -v name="$1" '/^[a-z]+> stop/ { at = 1 } at && /Forward statistics/ { kind = "port" } at && /Accumulated/ { kind = "all" }
+	at && /RX-packets:/ { rx[kind] += $2; total += ($2 + $4 != $6) } at && /TX-packets:/ { tx[kind] += $2; total += ($2 + $4 != $6) }
+	/Done\./ { exit } END { if (total || rx["port"] != rx["all"] || tx["port"] != tx["all"] || tx["all"] < 1 || tx["all"] > rx["all"]) { print name, rx["port"], rx["all"], tx["port"], tx["all"], total; exit 1 } }' "$tmp/$1"; }
+if command -v tmux >/dev/null && command -v dpdk-testpmd >/dev/null; then
+	common="--no-huge --no-pci --no-telemetry --vdev=net_null0 --vdev=net_null1 -l 0,1"
+	ok "testpmd under tmux" session dpdk-testpmd testpmd "$common -m 1024 --file-prefix=${prefix}t -- -i"
+	ok "dpdk-sibfwd under tmux, the same keys" session "$sibfwd" sibfwd "$common -m 256 --file-prefix=$prefix -- -i --force"
+	ok "the same words, line for line" same_words
+	ok "numbers that mean the same: testpmd's add up" sums testpmd
+	ok "numbers that mean the same: ours add up" sums sibfwd
+	screen_fits() { # columns, rows
+		tmux new-session -d -s "screen$1" -x "$1" -y "$2" "$sibfwd $common -m 256 --file-prefix=${prefix}s$1 -- -i --force 2>/dev/null" || return
+		local i
+		for line in start "show live"; do
+			for ((i = 0; i < 600; i++)); do
+				[ "$(tmux capture-pane -p -t "screen$1" | grep -v "^ *$" | tail -n 1)" = "sibfwd>" ] && break
+				sleep 0.1
+			done
+			tmux send-keys -t "screen$1" "$line" Enter
+		done
+		for ((i = 0; i < 100; i++)); do
+			tmux capture-pane -p -t "screen$1" >"$tmp/screen"
+			grep -q "any key ends this" "$tmp/screen" && break
+			sleep 0.1
+		done
+		tmux send-keys -t "screen$1" x
+		for ((i = 0; i < 100; i++)); do
+			tmux capture-pane -p -t "screen$1" | grep -v "^ *$" | tail -n 1 | grep -q "sibfwd>" && break
+			sleep 0.1
+		done
+		tmux send-keys -t "screen$1" "quit" Enter
+		has "$tmp/screen" "cycles/packet" "RX Mpps" "sibling CPU 0" "any key ends this" && [ "$i" -lt 100 ] &&
+			[ "$(wc -l <"$tmp/screen")" -le "$2" ] && head -n 1 "$tmp/screen" | grep -q "^dpdk-sibfwd "
+	}
+	ok "the screen fits 80x24, and a key ends it" screen_fits 80 24
+	ok "the screen fits 200x60, and a key ends it" screen_fits 200 60
+else
+	skip "testpmd's words" "tmux or dpdk-testpmd is not installed"
+fi
+
+# ---- telemetry and Prometheus ----
+
+told() { # command, filter, wanted
+	is "$(echo "$1" | dpdk-telemetry.py -f "$prefix" 2>/dev/null | grep '^{"/sibfwd' | tail -n 1 | jq -c "$2")" "$3" "$1"
+}
+telemetry() {
+	rm -f "$tmp/keys"
+	mkfifo "$tmp/keys"
+	sleep 1000 >"$tmp/keys" &
+	local keeper=$! rc2
+	argv=("$sibfwd" "${eal[@]/--no-telemetry/}" -- "${quick[@]}" --prom-file="$tmp/sibfwd.prom" -i)
+	for i in "${!argv[@]}"; do [ -n "${argv[$i]}" ] || unset "argv[$i]"; done
+	"${argv[@]}" <"$tmp/keys" >"$tmp/out" 2>"$tmp/err" &
+	pid=$!
+	printf 'set record-burst-stats on\nmeasure 3\nset scenario busy\nshow scenario\n' >"$tmp/keys"
+	until_true grep -q "^busy on CPU" "$tmp/out" || { kill $keeper; return 1; }
+	told /sibfwd/windows '.[] | [.windows, .emulated]' "[3,0]" &&
+		told /sibfwd/window,latest '.[].lcore_1 | [.scenario, .window, .rx_packets == .tx_packets, (.pps | tonumber) > 0]' '["as-is",3,true,true]' &&
+		told /sibfwd/window,1 '.[].lcore_1.window' 1 && told /sibfwd/window,4 '.[]' null && told /sibfwd/window,x '.[]' null &&
+		told /sibfwd/scenario '.[]' '{"scenario":"busy","cpu":0}' &&
+		told /sibfwd/placement '.[].lcore_1.cpu' 1 && told /sibfwd/burst '.[] | keys' '["32"]'
+	rc2=$?
+	# Its threads stay off the measured CPU.
+	for task in /proc/$pid/task/*; do
+		case $(<"$task/comm") in *worker*) ;; *) grep -q "^Cpus_allowed_list:.*1" "$task/status" && { echo "$(<"$task/comm") may run on CPU 1"; rc2=1; } ;; esac
+	done
+	echo quit >"$tmp/keys"
+	finish
+	kill $keeper
+	return $rc2
+}
+if command -v dpdk-telemetry.py >/dev/null; then
+	ok "telemetry tells windows, scenario, placement and bursts, off the measured CPU" telemetry
+	ok "the file for Prometheus has the window, in its format" eval 'grep -q "^sibfwd_windows_total 3$" "$tmp/sibfwd.prom" &&
+		grep -Eq "^sibfwd_packets_per_second\{lcore=\"1\",cpu=\"1\",mode=\"io\",scenario=\"as-is\"\} [0-9.e+]+$" "$tmp/sibfwd.prom" &&
+		! grep -Ev "^(# (HELP|TYPE) sibfwd_[a-z_]+ .*|sibfwd_[a-z_]+(\{[^}]*\})? [-0-9.e+]+)$" "$tmp/sibfwd.prom" && [ "$(ls "$tmp"/sibfwd.prom*)" = "$tmp/sibfwd.prom" ]'
+else
+	skip "telemetry" "dpdk-telemetry.py is not installed"
+fi
+ok "a file for Prometheus that cannot be written" eval 'forward --source=null --prom-file=/nowhere/x; refused 1 "--prom-file=/nowhere/x: No such file"'
+
+# ---- again and again ----
+
+cycles=1000
+[ -z "${SANITIZED-}" ] || cycles=100
+many() {
+	local i modes=(io mac macswap rxonly txonly flowgen csum icmpecho noisy 5tswap)
+	for ((i = 0; i < cycles; i++)); do
+		printf 'start\nstop\n'
+	done >"$tmp/many"
+	for ((i = 0; i < cycles / 10; i++)); do
+		printf 'set fwd %s\nstart\nset burst %d\nstop\n' "${modes[i % 10]}" $((1 + i % 64))
+	done >>"$tmp/many"
+	rm -f "$tmp/keys"
+	mkfifo "$tmp/keys"
+	sleep 1000 >"$tmp/keys" &
+	local keeper=$! files mbufs
+	argv=("$sibfwd")
+	for i in "${eal[@]}"; do [ "$i" = --no-telemetry ] || argv+=("$i"); done
+	"${argv[@]}" -- "${quick[@]}" -i <"$tmp/keys" >"$tmp/out" 2>"$tmp/err" &
+	pid=$!
+	printf 'start\nstop\nshow topology\n' >"$tmp/keys"
+	until_true grep -q "^controller " "$tmp/out" || { kill $keeper; return 1; }
+	files=$(ls /proc/$pid/fd | wc -l)
+	mbufs=$(free_mbufs)
+	printf 'load %s\nset fwd io\nshow scenario\n' "$tmp/many" >"$tmp/keys"
+	until_true grep -q "^as-is$" "$tmp/out" || { kill $keeper; return 1; }
+	is "$(ls /proc/$pid/fd | wc -l)" "$files" descriptors && is "$(free_mbufs)" "$mbufs" "free mbufs" && [ "$mbufs" -gt 0 ] &&
+		is "$(grep -c "^Done.$" "$tmp/out")" $((1 + cycles + cycles / 10)) "stops"
+	local rc2=$?
+	echo quit >"$tmp/keys"
+	finish
+	kill $keeper
+	[ $rc2 -eq 0 ] && ended 0
+}
+free_mbufs() { echo "/mempool/info,sibfwd_0" | dpdk-telemetry.py -f "$prefix" 2>/dev/null | grep '^{"/mempool' | tail -n 1 | jq '.[] | .total_cache_count + .common_pool_count'; }
+if command -v dpdk-telemetry.py >/dev/null; then
+	ok "$cycles times start and stop, and $((cycles / 10)) other modes: no mbuf and no descriptor is lost" many
+fi
+
+# ---- at random ----
+
+run "$sibfwd" "${eal[@]}" -- "${quick[@]}" --cmdline-file=<(echo help)
+cp "$tmp/out" "$tmp/grammar"
+at_random() { # seed
+	/usr/bin/python3 tests/tool/prompt_lines.py "$tmp/grammar" "$1" 200 >"$tmp/lines" || return
+	echo quit >>"$tmp/lines"
+	run "$sibfwd" "${eal[@]}" -- --source=null --force --duration=0.005 --warmup=0 --settle=0 --windows=1 -i <"$tmp/lines"
+	ended 0 && free && has "$tmp/out" "Bye..."
+}
+seeds=${SEEDS:-50}
+[ -n "${SANITIZED-}" ] || seeds=$(((seeds + 9) / 10))
+all_seeds() {
+	local seed
+	for ((seed = 1; seed <= seeds; seed++)); do
+		at_random $seed || { echo "seed $seed"; tail -n 5 "$tmp/out"; return 1; }
+	done
+}
+ok "200 commands at random, $seeds times: no crash, and the machine is as it was" all_seeds
+
+end_tests
