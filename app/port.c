@@ -854,6 +854,20 @@ ports_json(const struct ports *p)
 	return list;
 }
 
+/* Frames that still wait in a port; drivers of rings leave them where they are. Some ports never run empty. */
+static void
+drain(const struct ports *p, const struct port *port)
+{
+	struct rte_mbuf *pkts[LCORE_BURST_MAX];
+	uint32_t left = port->pool->size;
+
+	for (uint16_t q = 0; q < p->options->nb_rxq; q++)
+		for (uint16_t n = 1; n != 0 && left > 0; left -= RTE_MIN(n, left)) {
+			n = rte_eth_rx_burst(port->id, q, pkts, LCORE_BURST_MAX);
+			rte_pktmbuf_free_bulk(pkts, n);
+		}
+}
+
 void
 ports_close(struct ports *p)
 {
@@ -867,8 +881,10 @@ ports_close(struct ports *p)
 			continue;
 		snprintf(name, sizeof(name), "%s", port_name(id));
 		rte_eth_dev_callback_unregister(id, RTE_ETH_EVENT_INTR_RMV, on_removed, NULL);
-		if (p->port[i].started)
+		if (p->port[i].started) {
+			drain(p, &p->port[i]);
 			rte_eth_dev_stop(id);
+		}
 		rte_eth_dev_close(id);
 		if (p->own)
 			rte_eal_hotplug_remove("vdev", name);
@@ -880,6 +896,9 @@ ports_close(struct ports *p)
 		for (unsigned int k = i; k < p->nb; k++)
 			if (p->port[k].pool == pool)
 				p->port[k].pool = NULL;
+		if (pool != NULL && rte_mempool_avail_count(pool) != pool->populated_size)
+			warn("%u mbufs were not given back",
+					pool->populated_size - rte_mempool_avail_count(pool));
 		rte_mempool_free(pool);
 	}
 }

@@ -38,6 +38,7 @@ struct prompt {
 	bool quit;
 	bool typing; /* at a terminal or down a pipe, not from a file */
 	unsigned int loads; /* files that are being read */
+	bool located; /* the error tells file and line */
 	double unprinted; /* seconds since the last --stats-period */
 	enum verdict verdict;
 	struct err err; /* of the command that ran last */
@@ -379,8 +380,7 @@ do_set_fwd(struct prompt *p, const struct words *w, struct err *err)
 		r->options.mode = mode;
 		r->set_up = false;
 	}
-	printf("Set %s packet forwarding mode%s\n", mode->name,
-			r->forwarding ? " (from the next start on)" : "");
+	printf("Set %s packet forwarding mode\n", mode->name);
 	return 0;
 }
 
@@ -917,9 +917,14 @@ load_file(struct prompt *p, const char *name, struct err *err)
 		if (!has_command(line))
 			continue;
 		line[strcspn(line, "\r\n")] = '\0';
+		p->located = false;
 		rc = run_line(p, line, &why);
-		if (rc != 0)
+		/* Of files that load files the innermost tells where. */
+		if (rc != 0 && p->located)
+			*err = why;
+		else if (rc != 0)
 			err_set(err, why.code, "%s:%lu: %.80s: %s", name, number, line, why.text);
+		p->located = rc != 0;
 	}
 	if (rc == 0 && stop_asked())
 		rc = err_set(err, EXIT_FAILED, "%s:%lu: interrupted", name, number);
@@ -951,6 +956,8 @@ look_around(struct prompt *p, double seconds)
 	if (r->options.stats_period == 0 || p->unprinted < r->options.stats_period)
 		return;
 	p->unprinted = 0;
+	/* Below the line that is being typed. */
+	printf("\n");
 	live_line(r, stdout);
 	fflush(stdout);
 }

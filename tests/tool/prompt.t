@@ -38,17 +38,17 @@ bad() { # line, words: exit code 2, the file's line is named
 ok "no command" bad "bla bla" "Command not found"
 ok "bad arguments" bad "set fwd nosuch" "Bad arguments"
 ok "a number that is none" bad "set burst x" "set burst x: not a whole number"
-ok "a number out of range" bad "set burst 513" "out of range, 1 to 512"
+ok "a number out of range" bad "set burst 513" "set burst 513: out of range, 1 to 512"
 ok "no such port" bad "show port stats 7" "Invalid port 7"
-ok "no such scenario" bad "set scenario nonsense" "nonsense is neither a word nor an idle state"
+ok "no such scenario" bad "set scenario nonsense" "scenario nonsense: nonsense is neither a word nor an idle state"
 ok "no such lcore" bad "set corelist 7" "lcore 7 is not one of EAL's"
-ok "the main lcore does not forward" bad "set corelist 0" "it is the main lcore"
-ok "a line that is too long" bad "$(printf 'show%.0s ' {1..200})" "longer than"
+ok "the main lcore does not forward" bad "set corelist 0" "lcore 0 cannot forward: it is the main lcore"
+ok "a line that is too long" eval 'commands "$(printf "show%.0s " {1..200})"; failed_with 2 "$tmp/commands:1: show show" "longer than 510 characters"'
 ok "what fails and is a command has its own code" eval 'commands "stop"; failed_with 1 "$tmp/commands:1: stop: Packet forwarding not started"'
 ok "nothing behind the bad line is carried out" eval 'commands "bla" "show topology"; refused 2 "bla: Command not found"'
 ok "a file that is not there" eval 'run "$sibfwd" "${eal[@]}" -- "${quick[@]}" --cmdline-file=/nowhere/at/all; failed_with 1 "/nowhere/at/all: No such file"'
 ok "load, with file and line of what fails there" eval 'printf "show scenario\nbla\n" >"$tmp/other"; commands "load $tmp/other"
-	failed_with 2 "$tmp/commands:1: load $tmp/other: $tmp/other:2: bla: Command not found"'
+	failed_with 2 "$tmp/other:2: bla: Command not found"'
 ok "files that load each other" eval 'echo "load $tmp/self" >"$tmp/self"; commands "load $tmp/self"; failed_with 2 "files load each other"'
 for option in --reproduce --null-test --calibrate=50 --burst=1,2 --scenario=as-is,busy --dry-run --resume; do
 	ok "$option with a command file" eval 'run "$sibfwd" "${eal[@]}" -- "${quick[@]}" --out="$tmp/x" "$option" --cmdline-file=/dev/null
@@ -60,7 +60,7 @@ ok "an empty file" eval 'run "$sibfwd" "${eal[@]}" -- "${quick[@]}" --cmdline-fi
 
 measured() {
 	rm -rf "$tmp/saved" "$tmp/out-dir"
-	more=(--out="$tmp/out-dir")
+	more=(--out="$tmp/out-dir" "${bounds[@]}")
 	commands "set record-burst-stats on" "measure 3" "start" "set burst 8" "measure 1" "compare as-is busy 2" "save $tmp/saved" "measure 1"
 	more=()
 	worked || return
@@ -279,29 +279,24 @@ many() {
 	rm -f "$tmp/keys"
 	mkfifo "$tmp/keys"
 	sleep 1000 >"$tmp/keys" &
-	local keeper=$! files mbufs
-	argv=("$sibfwd")
-	for i in "${eal[@]}"; do [ "$i" = --no-telemetry ] || argv+=("$i"); done
-	"${argv[@]}" -- "${quick[@]}" -i <"$tmp/keys" >"$tmp/out" 2>"$tmp/err" &
+	local keeper=$! files
+	"$sibfwd" "${eal[@]}" -- "${quick[@]}" -i <"$tmp/keys" >"$tmp/out" 2>"$tmp/err" &
 	pid=$!
 	printf 'start\nstop\nshow topology\n' >"$tmp/keys"
 	until_true grep -q "^controller " "$tmp/out" || { kill $keeper; return 1; }
 	files=$(ls /proc/$pid/fd | wc -l)
-	mbufs=$(free_mbufs)
 	printf 'load %s\nset fwd io\nshow scenario\n' "$tmp/many" >"$tmp/keys"
 	until_true grep -q "^as-is$" "$tmp/out" || { kill $keeper; return 1; }
-	is "$(ls /proc/$pid/fd | wc -l)" "$files" descriptors && is "$(free_mbufs)" "$mbufs" "free mbufs" && [ "$mbufs" -gt 0 ] &&
+	is "$(ls /proc/$pid/fd | wc -l)" "$files" descriptors &&
 		is "$(grep -c "^Done.$" "$tmp/out")" $((1 + cycles + cycles / 10)) "stops"
 	local rc2=$?
 	echo quit >"$tmp/keys"
 	finish
 	kill $keeper
-	[ $rc2 -eq 0 ] && ended 0
+	# What is not given back is warned of.
+	[ $rc2 -eq 0 ] && ended 0 && ! grep "mbufs" "$tmp/err"
 }
-free_mbufs() { echo "/mempool/info,sibfwd_0" | dpdk-telemetry.py -f "$prefix" 2>/dev/null | grep '^{"/mempool' | tail -n 1 | jq '.[] | .total_cache_count + .common_pool_count'; }
-if command -v dpdk-telemetry.py >/dev/null; then
-	ok "$cycles times start and stop, and $((cycles / 10)) other modes: no mbuf and no descriptor is lost" many
-fi
+ok "$cycles times start and stop, and $((cycles / 10)) other modes: no mbuf and no descriptor is lost" many
 
 # ---- at random ----
 
