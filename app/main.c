@@ -14,6 +14,7 @@
 #include <rte_errno.h>
 #include <rte_version.h>
 
+#include "manual.h"
 #include "prompt.h"
 #include "run.h"
 #include "stop.h"
@@ -333,6 +334,14 @@ main(int argc, char **argv)
 	r.progress = isatty(STDERR_FILENO) == 1;
 	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
 		help();
+		return EXIT_DONE;
+	}
+	if (argc == 2 && strcmp(argv[1], "--man") == 0) {
+		manual_man(stdout);
+		return EXIT_DONE;
+	}
+	if (argc == 2 && strcmp(argv[1], "--completion") == 0) {
+		manual_completion(stdout);
 		return EXIT_DONE;
 	}
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {

@@ -466,6 +466,9 @@ set_reproduce(struct options *o, const struct option_row *row, const char *arg, 
 	return set_scenario(o, row, REPRODUCE_SCENARIOS, err);
 }
 
+static const char *const order_names[] = { "abba", "random", NULL };
+static const char *const preset_names[] = { "trend", "patch", "bisect", NULL };
+
 static int
 set_order(struct options *o, const struct option_row *row, const char *arg, struct err *err)
 {
@@ -593,9 +596,9 @@ static const struct option_row table[] = {
 	{ "windows", "N", set_u32, AT(windows), 1, 1e6, NULL, "how many a visit (3)" },
 	{ "blocks", "N", set_u32, AT(blocks), 1, 1e5, NULL,
 			"of visits, two to each of several scenarios (1)" },
-	{ "order", "WORD", set_order, 0, 0, 0, NULL,
+	{ "order", "WORD", set_order, 0, 0, 0, order_names,
 			"of the visits: abba, every other block reversed, or random[:SEED] (abba)" },
-	{ "preset", "WORD", set_preset, 0, 0, 0, NULL,
+	{ "preset", "WORD", set_preset, 0, 0, 0, preset_names,
 			"windows a visit: trend 10 of 1 s, patch 5 of 10 s, bisect 60 of 1 s" },
 	{ "margin", "PCT", set_margin, AT(margin), 0, 100, NULL,
 			"a change within it is none; the exit code is the verdict (2)" },
@@ -1006,28 +1009,48 @@ options_set(struct options *o, const char *name, const char *value, struct err *
 	abort();
 }
 
+bool
+options_doc(unsigned int i, struct option_doc *doc)
+{
+	static char name[64], help[160];
+	const struct option_row *row = i < NB_ROWS ? &table[i] : NULL;
+
+	if (i >= NB_ROWS + TAINT_MAX || (row == NULL && taints[i - NB_ROWS].unit == NULL))
+		return false;
+	doc->values[0] = '\0';
+	if (row == NULL) {
+		snprintf(name, sizeof(name), "taint-%s", taints[i - NB_ROWS].word);
+		snprintf(help, sizeof(help), "taint above: %s (%g)", taints[i - NB_ROWS].unit,
+				taints[i - NB_ROWS].bound);
+		doc->name = name;
+		doc->arg = "BOUND";
+		doc->help = help;
+		return true;
+	}
+	doc->name = row->name;
+	doc->arg = row->arg;
+	doc->help = row->help;
+	if (row->set == set_mode)
+		snprintf(doc->values, sizeof(doc->values), "%s", fwd_mode_names());
+	for (unsigned int w = 0; row->words != NULL && row->words[w] != NULL; w++)
+		snprintf(doc->values + strlen(doc->values),
+				sizeof(doc->values) - strlen(doc->values), "%s%s", w > 0 ? " " : "",
+				row->words[w]);
+	return true;
+}
+
 void
 options_help(FILE *out)
 {
+	struct option_doc doc;
+
 	fprintf(out, "Usage: dpdk-sibfwd [EAL options] -- [options]\n\n");
-	for (unsigned int i = 0; i < NB_ROWS; i++) {
+	for (unsigned int i = 0; options_doc(i, &doc); i++) {
 		char head[64];
 
-		if (table[i].help == NULL)
-			continue;
-		snprintf(head, sizeof(head), "%s%s%s%s", table[i].name[1] == '\0' ? "-" : "--",
-				table[i].name, table[i].arg != NULL ? "=" : "",
-				table[i].arg != NULL ? table[i].arg : "");
-		fprintf(out, "  %-36s %s\n", head, table[i].help);
+		snprintf(head, sizeof(head), "%s%s%s%s", doc.name[1] == '\0' ? "-" : "--", doc.name,
+				doc.arg != NULL ? "=" : "", doc.arg != NULL ? doc.arg : "");
+		fprintf(out, "  %-36s %s\n", head, doc.help);
 	}
-	for (unsigned int t = 0; t < TAINT_MAX; t++) {
-		char head[64];
-
-		if (taints[t].unit == NULL)
-			continue;
-		snprintf(head, sizeof(head), "--taint-%s=BOUND", taints[t].word);
-		fprintf(out, "  %-36s taint above: %s (%g)\n", head, taints[t].unit,
-				taints[t].bound);
-	}
-	fprintf(out, "\nEAL options stand before the \"--\"; see dpdk-sibfwd's guide in docs/.\n");
+	fprintf(out, "\nEAL options stand before the \"--\"; see dpdk-sibfwd's guide in docs/, and its man page.\n");
 }

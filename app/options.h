@@ -141,6 +141,17 @@ struct options_arm options_arm(const struct options *o, unsigned int arm);
 /* Print the options with their defaults. */
 void options_help(FILE *out);
 
+/* What there is to say of an option. */
+struct option_doc {
+	const char *name; /* of one character: -i */
+	const char *arg; /* NULL: takes none */
+	const char *help;
+	char values[128]; /* words that it takes, separated by blanks; empty: others */
+};
+
+/* Option i, from 0; false behind the last. doc is good until the next call. */
+bool options_doc(unsigned int i, struct option_doc *doc);
+
 /* The word for a cause of taint. */
 const char *taint_word(enum taint cause);
 

@@ -14,6 +14,7 @@
 
 #include "live.h"
 #include "prompt.h"
+#include "roff.h"
 #include "show.h"
 #include "stop.h"
 #include "summary.h"
@@ -526,8 +527,9 @@ port_action(struct prompt *p, struct port *port, const struct words *w, struct e
 		if (port->started)
 			return err_set(err, EXIT_FAILED, "Cannot close started device (port %u)",
 					port->id);
-		/* Its frames may lie in what a mode keeps. */
-		run_unprepare(p->run);
+		/* Streams that do not run may be of this port. */
+		if (!p->run->forwarding)
+			run_unprepare(p->run);
 		return ports_shut(port, err);
 	}
 	return 0;
@@ -720,12 +722,8 @@ prompt_man(FILE *out)
 {
 	for (size_t i = 0; i < NB_COMMANDS; i++) {
 		fprintf(out, ".TP\n.B ");
-		for (const char *c = commands[i].words; *c != '\0'; c++)
-			fprintf(out, "%s%c", *c == '-' ? "\\" : "", *c);
-		fprintf(out, "\n");
-		for (const char *c = commands[i].help; *c != '\0'; c++)
-			fprintf(out, "%s%c", *c == '-' ? "\\" : "", *c);
-		fprintf(out, "\n");
+		roff_text(out, commands[i].words);
+		roff_text(out, commands[i].help);
 	}
 }
 

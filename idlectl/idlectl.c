@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "roff.h"
 #include "journal.h"
 #include "sysroot.h"
 
@@ -426,22 +427,6 @@ print_command_help(FILE *out, const struct command *c)
 	fprintf(out, "\nExample: %s\n", c->example);
 }
 
-/* Text for troff: a hyphen typed by a user is \-, a dot at the start of a line is no request. */
-static void
-print_roff(const char *text)
-{
-	if (*text == '.' || *text == '\'')
-		printf("\\&");
-	for (; *text != '\0'; text++)
-		if (*text == '-')
-			printf("\\-");
-		else if (*text == '\\')
-			printf("\\e");
-		else
-			putchar(*text);
-	putchar('\n');
-}
-
 static void
 print_man(void)
 {
@@ -453,20 +438,20 @@ print_man(void)
 	printf(".fi\n.SH COMMANDS\n");
 	for (size_t i = 0; i < NB_COMMANDS; i++) {
 		printf(".SS ");
-		print_roff(commands[i].name);
-		print_roff(commands[i].text);
+		roff_text(stdout, commands[i].name);
+		roff_text(stdout, commands[i].text);
 		printf(".PP\n.RS\n.nf\n");
-		print_roff(commands[i].example);
+		roff_text(stdout, commands[i].example);
 		printf(".fi\n.RE\n");
 	}
 	printf(".SH OPTIONS\n");
 	for (size_t i = 0; i < NB_OPTIONS; i++) {
 		printf(".TP\n\\-\\-%s %s\n", option_rows[i].name,
 				option_rows[i].value != NULL ? option_rows[i].value : "");
-		print_roff(option_rows[i].help);
+		roff_text(stdout, option_rows[i].help);
 	}
 	printf(".SH EXIT STATUS\n");
-	print_roff(exit_codes);
+	roff_text(stdout, exit_codes);
 	printf(".SH FILES\n.TP\n/run/sibfwd/journal\n"
 	       "What was changed and has to be put back, written before it is changed.\n"
 	       ".TP\n/dev/sibidle\nThe device of sibidle.ko.\n");

@@ -218,16 +218,16 @@ extra_argument() {
 
 ok "an argument too many is refused" extra_argument
 
-no_prompt() {
+no_plan() {
 	local option
 	for option in -i --i -ia -ai --cmdline-file=/dev/null "--cmdline-file /dev/null"; do
 		# shellcheck disable=SC2086 # two words are meant
 		plan $option
-		refused 2 "prompt" || return 1
+		refused 2 "and --dry-run contradict each other" || return 1
 	done
 }
 
-ok "the prompt and its file are refused with the reason" no_prompt
+ok "commands cannot be planned" no_plan
 
 # ---- options that contradict each other ----
 

@@ -699,7 +699,8 @@ help() {
 		noisy-tx-sw-buffer-flushtime noisy-lkup-memory noisy-lkup-num-reads \
 		noisy-lkup-num-writes noisy-lkup-num-reads-writes tx-first source save-pcap sibling \
 		scenario duration windows warmup settle out format dry-run force help taint-irqs \
-		taint-ctxsw taint-steal taint-smi taint-unsaturated taint-missed taint-nombuf taint-freq; do
+		taint-ctxsw taint-steal taint-smi taint-unsaturated taint-missed taint-nombuf taint-freq \
+		cmdline-file prom-file; do
 		grep -Eq "^ +--$name([= ]|\$)" "$tmp/out" || { echo "not in --help: $name"; return 1; }
 	done
 }

@@ -143,6 +143,8 @@ ok "all is out of order, twice, or while forwarding" eval 'typed stop start star
 	has "$tmp/err" "Packet forwarding not started" "Packet forwarding already started" "Please stop forwarding first" \
 		"Please remove port 0 from forwarding configuration." "Not all ports were started: port 0" "Port 0 is already started" \
 		"Cannot close started device (port 1)" "Not all ports were started: port 1"'
+ok "a port that does not forward is closed while another one does" eval 'typed "set portlist 0" start "port stop 1" "port close 1" "show fwd stats all" stop start quit && ended 0 &&
+	is "$(grep -c "^Done.$" "$tmp/out")" 2 stops'
 ok "-a forwards before the first command" eval 'more=(-a); typed "show fwd stats all" quit; more=(); ended 0 && has "$tmp/out" "io packet forwarding - ports=2" "Accumulated forward statistics"'
 ok "help has every command" eval 'typed help && ended 0 && is "$(grep -c "^[a-z][a-z ].*  [a-z]" "$tmp/out")" 32 commands'
 ok "--stats-period shows figures of loop and sibling" eval 'more=(--stats-period=1); run sh -c "{ echo start; sleep 3; } | $sibfwd ${eal[*]} -- ${quick[*]} ${more[*]} -i"; more=()
@@ -222,6 +224,28 @@ if command -v tmux >/dev/null && command -v dpdk-testpmd >/dev/null; then
 else
 	skip "testpmd's words" "tmux or dpdk-testpmd is not installed"
 fi
+
+# ---- man page and completion ----
+
+ok "the man page has every option and command, and examples" eval 'run "$sibfwd" --man; worked &&
+	is "$(grep -c "^\.SH" "$tmp/out")" 8 sections && has "$tmp/out" ".SH EXAMPLES" "compare <scenario> <scenario> [blocks]" "prom\-file=FILE" &&
+	! { command -v groff >/dev/null && groff -man -Tutf8 -ww "$tmp/out" 2>&1 >/dev/null | grep .; }'
+"$sibfwd" --completion >"$tmp/completion"
+mkdir -p "$tmp/path"
+ln -s "$(dirname "$sibfwd")/../idlectl/idlectl" "$tmp/path/idlectl"
+completes() { # wanted, words...
+	local wanted=$1
+	shift
+	PATH=$tmp/path:$PATH bash -c '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dpdk_sibfwd; printf "%s\n" "${COMPREPLY[@]}"' "$tmp/completion" "$@" >"$tmp/words"
+	grep -qxF -- "$wanted" "$tmp/words" || { cat "$tmp/words"; return 1; }
+}
+ok "completion of options" completes --prom-file dpdk-sibfwd -l 0,1 -- --pr
+ok "of EAL's before the --" completes --no-huge dpdk-sibfwd --no
+ok "of values, as bash splits them" completes macswap dpdk-sibfwd -- --forward-mode = macs
+ok "right behind the =" completes paired dpdk-sibfwd -- --port-topology =
+ok "of presets" completes bisect dpdk-sibfwd -- --preset = b
+ok "of scenarios, behind a comma and a +" completes as-is,limit:+busy dpdk-sibfwd -- --scenario = as-is,limit:+bu
+ok "of files" completes "$tmp/completion" dpdk-sibfwd -- --cmdline-file = "$tmp/compl"
 
 # ---- telemetry and Prometheus ----
 
