@@ -91,6 +91,13 @@ a_second(uint64_t b, uint64_t a)
 	return b < a ? 0 : (double)(b - a) / (1e-9 * (double)(now.ns - before.ns));
 }
 
+/* What the sibling is made to do: of a visit, or held by a command. */
+static const char *
+scenario_of(const struct run *r)
+{
+	return r->control.scenario != NULL ? r->control.scenario->text : "as-is";
+}
+
 /* ---- lines ---- */
 
 /* Share of the time in an idle state, in percent. */
@@ -113,7 +120,7 @@ print_sibling_line(const struct run *r, FILE *out)
 
 	sibling_compare(&r->control, &before.sibling, &now.sibling, now.ns - before.ns, &use);
 	used = (size_t)snprintf(
-			text, sizeof(text), "sibling %d  %s", now.sibling_cpu, r->held.text);
+			text, sizeof(text), "sibling %d  %s", now.sibling_cpu, scenario_of(r));
 	if (use.entries != UINT64_MAX)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "  %.0f wake-ups/s",
 				a_second(use.entries, 0));
@@ -190,7 +197,7 @@ draw_sibling(const struct run *r, struct screen *s)
 	sibling_compare(&r->control, &before.sibling, &now.sibling, now.ns - before.ns, &use);
 	line(s, " ");
 	line(s, "sibling CPU %d (%s)  scenario %s", now.sibling_cpu,
-			relation_word(r->placement.at[0].relation), r->held.text);
+			relation_word(r->placement.at[0].relation), scenario_of(r));
 	if (use.spec_ctrl[0] != '\0')
 		line(s, "SPEC_CTRL in idle: %s", use.spec_ctrl);
 	if (states->nb == 0)

@@ -1008,6 +1008,10 @@ prompt_run(struct run *r, enum verdict *verdict, struct err *err)
 		p.typing = true;
 		type(&p);
 		p.typing = false;
+		if (r->experiment.stuck) {
+			*err = p.err;
+			rc = -1;
+		}
 	}
 	if (r->forwarding && rc == 0)
 		rc = do_stop(&p, &(struct words){ .word = { "stop" } }, err);

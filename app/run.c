@@ -574,7 +574,8 @@ run_open(struct run *r, struct err *err)
 
 	lock_memory(o);
 	if (placement_verify(&r->placement, o->nb_cores, o->sibling, err) != 0 ||
-			ports_open(&r->ports, o, r->have_capture ? &r->capture : NULL, o->nb_cores,
+			ports_open(&r->ports, o, r->have_capture ? &r->capture : NULL,
+					r->prompt ? rte_lcore_count() - 1 : o->nb_cores,
 					err) != 0 ||
 			make_lcores(r, err) != 0 || set_up(r, err) != 0)
 		return -1;
