@@ -231,7 +231,9 @@ elsewhere(unsigned int target, struct err *err)
 
 	if (mine == NULL || core == NULL)
 		abort();
-	if (topology_open(&t, NULL, err) != 0 || sched_getaffinity(0, size, mine) != 0) {
+	CPU_ZERO_S(size, mine);
+	sched_getaffinity(0, size, mine);
+	if (topology_open(&t, NULL, err) != 0) {
 		CPU_FREE(mine);
 		hwloc_bitmap_free(core);
 		return -1;
@@ -265,9 +267,10 @@ find_cpu(struct load *l, struct err *err)
 	return cpu < 0 ? -1 : 0;
 }
 
-/* A load that asks the module once. */
+/* One request from the CPU that this thread is on. */
 struct trial {
-	struct load load;
+	struct sibidle module;
+	struct sibidle_probe req;
 	struct err err;
 	int rc;
 };
@@ -276,35 +279,43 @@ static void *
 try_once(void *arg)
 {
 	struct trial *trial = arg;
-	struct sibidle_probe req = operation(&trial->load);
 
-	trial->rc = probe_request(&trial->load.module, &req, &trial->err);
+	trial->rc = probe_request(&trial->module, &trial->req, &trial->err);
 	return NULL;
 }
 
-/* Whether the module can do what it will be asked for, there. */
+/*
+ * Whether the module can do what it will be asked for. What it refuses it refuses on all CPUs, so that the one of the
+ * scenario is left alone: who only looks disturbs nobody.
+ */
 static int
-check_operation(unsigned int cpu, enum load_kind kind, struct err *err)
+check_operation(unsigned int target, enum load_kind kind, struct err *err)
 {
-	struct trial trial = { .load = { .kind = kind, .target = cpu } };
+	const struct load here = { .kind = kind,
+		.cpu = (unsigned int)sched_getcpu(),
+		.target = (unsigned int)sched_getcpu() };
+	struct load there = { .kind = kind, .target = target };
+	struct trial trial = { .req = operation(&here) };
 	pthread_t thread;
 	int rc;
 
-	if (sibidle_open(&trial.load.module, true, err) != 0)
+	if (find_cpu(&there, err) != 0 || sibidle_open(&trial.module, true, err) != 0)
 		return -1;
-	rc = find_cpu(&trial.load, err);
-	if (rc == 0) {
-		rc = thread_on(&thread, trial.load.cpu, try_once, &trial);
-		if (rc != 0)
-			err_set(err, EXIT_FAILED, "a thread on CPU %u: %s", trial.load.cpu,
-					strerror(rc));
-		else {
-			pthread_join(thread, NULL);
-			rc = trial.rc;
-			*err = rc != 0 ? trial.err : *err;
-		}
+	/* Nobody can be called from here and be here. */
+	if (kind == LOAD_IPI) {
+		trial.req.op = SIBIDLE_IPI_NOTHING;
+		trial.req.flags = 0;
 	}
-	sibidle_close(&trial.load.module);
+	trial.req.to = trial.req.from;
+	rc = thread_on(&thread, here.cpu, try_once, &trial);
+	if (rc != 0)
+		err_set(err, EXIT_FAILED, "a thread on CPU %u: %s", here.cpu, strerror(rc));
+	else {
+		pthread_join(thread, NULL);
+		rc = trial.rc;
+		*err = rc != 0 ? trial.err : *err;
+	}
+	sibidle_close(&trial.module);
 	return rc != 0 ? -1 : 0;
 }
 

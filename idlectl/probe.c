@@ -164,6 +164,8 @@ has_published(const struct probe_report *r)
 static char *
 comparable_text(const struct probe_report *r)
 {
+	if (r->unlike != NULL)
+		return sys_format("no: published are %s", r->unlike);
 	return r->recorded ? sys_format("cannot tell: the machine of the recording is not known")
 			   : published_comparable(r->system);
 }
@@ -233,7 +235,10 @@ print_csv(const struct probe_report *r, const char *comparable)
 		printf(",");
 		print_csv_text(published ? r->system->machine : "");
 		printf(",");
-		print_csv_text(published ? comparable : "");
+		if (published)
+			print_csv_text(row->n > 0 || r->unlike != NULL
+							? comparable
+							: "no: not beside a figure of ours");
 		printf(",%d,%s,", row->n > 0 && emulated(r) ? 1 : 0, row->n > 0 ? where(r) : "");
 		if (row->n > 0 && seed > 0)
 			printf("%" JSON_INTEGER_FORMAT, seed);

@@ -43,6 +43,7 @@ struct probe_report {
 	json_t *histograms; /* array of {case, unit, bins: [{from, to, count}]} */
 	json_t *facts; /* object of what else is known: seed, offset, skew */
 	bool recorded; /* elsewhere: nothing is known of the machine */
+	const char *unlike; /* what the published figures are of, and ours are not; NULL: the same */
 	void (*table)(const struct probe_report *r); /* the rows; NULL: as of all probes */
 };
 

@@ -298,46 +298,38 @@ visit(struct benching *b, struct setting *s, long repeat, struct err *err)
 
 /* ---- what comes out ---- */
 
-/* All that is published; what no row of ours stands for has rows of its own. */
+/*
+ * All that is published. It stands below: the settings of ours are whatever they are, and a relative standard error is
+ * that of 100 runs.
+ */
 static const struct {
-	const char *name, *metric, *where;
+	const char *name, *metric, *where, *column, *unit;
 } published_rows[] = {
-	{ "published, not patched", "messaging", "bench=sched messaging&runs=100&patched=no" },
-	{ "published, patched", "messaging", "bench=sched messaging&runs=100&patched=yes" },
-	{ "published, not patched", "pipe", "bench=sched pipe -l 10000&runs=100&patched=no" },
-	{ "published, patched", "pipe", "bench=sched pipe -l 10000&runs=100&patched=yes" },
-	{ "published, not patched", "kernel build, real", "bench=kernel build real&patched=no" },
-	{ "published, patched", "kernel build, real", "bench=kernel build real&patched=yes" },
-	{ "published, not patched", "kernel build, user", "bench=kernel build user&patched=no" },
-	{ "published, patched", "kernel build, user", "bench=kernel build user&patched=yes" },
-	{ "published, not patched", "kernel build, sys", "bench=kernel build sys&patched=no" },
-	{ "published, patched", "kernel build, sys", "bench=kernel build sys&patched=yes" },
+#define PUBLISHED(metric, where) \
+	{ "published, not patched", metric, where "&patched=no", "seconds", "s" }, \
+	{ \
+		"published, patched", metric, where "&patched=yes", "seconds", "s" \
+	}
+#define PUBLISHED_RSE(metric, where) \
+	{ "published, not patched", metric, where "&patched=no", "rse_pct", "%" }, \
+	{ \
+		"published, patched", metric, where "&patched=yes", "rse_pct", "%" \
+	}
+	PUBLISHED("messaging, elapsed mean", "bench=sched messaging&runs=100"),
+	PUBLISHED_RSE("messaging, elapsed rse", "bench=sched messaging&runs=100"),
+	PUBLISHED("pipe, elapsed mean", "bench=sched pipe -l 10000&runs=100"),
+	PUBLISHED_RSE("pipe, elapsed rse", "bench=sched pipe -l 10000&runs=100"),
+	PUBLISHED("kernel build, real", "bench=kernel build real"),
+	PUBLISHED("kernel build, user", "bench=kernel build user"),
+	PUBLISHED("kernel build, sys", "bench=kernel build sys"),
+#undef PUBLISHED
+#undef PUBLISHED_RSE
 };
 
-/* Whether a run of ours is what was published: other loops are another benchmark. */
-static bool
-as_published(const struct benching *b)
-{
-	return b->o->loops == 0 || b->o->loops == benches[b->bench].loops;
-}
-
-/* In the table: the first row of the benchmark is what was not patched. NULL: nothing of the kind. */
-static const char *
-published_where(const struct benching *b, bool patched)
-{
-	size_t i = 0;
-
-	if (!as_published(b))
-		return NULL;
-	while (strcmp(published_rows[i].metric, benches[b->bench].name) != 0)
-		i++;
-	return published_rows[i + (patched ? 1 : 0)].where;
-}
-
-/* Rows of one time under a setting; where: of the published figures, or NULL. */
+/* Rows of one time under a setting. */
 static void
 add_times(struct probe_report *r, const char *name, const char *const metrics[3],
-		const double *seconds, size_t n, const char *where)
+		const double *seconds, size_t n)
 {
 	struct bench_runs runs = bench_runs_of(seconds, n);
 	struct stats_interval mean = stats_t_interval(seconds, n, LEVEL);
@@ -350,16 +342,12 @@ add_times(struct probe_report *r, const char *name, const char *const metrics[3]
 		row->low = mean.mean - mean.half;
 		row->high = mean.mean + mean.half;
 	}
-	if (where != NULL)
-		report_publish(r, row, where, "seconds", 1);
 	row = report_add_one(r, name, metrics[2], "%", bench_rse(&runs));
 	row->n = n;
-	if (where != NULL)
-		report_publish(r, row, where, "rse_pct", 1);
 }
 
 static void
-add_setting(struct probe_report *r, const struct benching *b, const struct setting *s, bool patched)
+add_setting(struct probe_report *r, const struct benching *b, const struct setting *s)
 {
 	const char *const own[] = { benches[b->bench].name, "mean", "rse" };
 	static const char *const whole[] = { "elapsed", "elapsed mean", "elapsed rse" };
@@ -371,8 +359,8 @@ add_setting(struct probe_report *r, const struct benching *b, const struct setti
 	room -= strlen(s->option) + strlen(": ...") + 1;
 	name = sys_format("%s: %s%s", s->option, len > room ? "..." : "",
 			s->text + (len > room ? len - room : 0));
-	add_times(r, name, own, s->seconds, n, NULL);
-	add_times(r, name, whole, s->elapsed, n, published_where(b, patched));
+	add_times(r, name, own, s->seconds, n);
+	add_times(r, name, whole, s->elapsed, n);
 	free(name);
 }
 
@@ -449,12 +437,12 @@ facts_of(const struct setting *s, size_t n)
 }
 
 void
-bench_publish(struct probe_report *r, const char *but)
+bench_publish(struct probe_report *r)
 {
 	for (size_t i = 0; i < sizeof(published_rows) / sizeof(published_rows[0]); i++)
-		if (strcmp(published_rows[i].metric, but) != 0)
-			report_add_published(r, published_rows[i].name, published_rows[i].metric,
-					"s", published_rows[i].where, "seconds", 1);
+		report_add_published(r, published_rows[i].name, published_rows[i].metric,
+				published_rows[i].unit, published_rows[i].where,
+				published_rows[i].column, 1);
 }
 
 static void
@@ -468,10 +456,10 @@ add_results(struct probe_report *r, const struct benching *b)
 	struct bench_verdict own = bench_compare(&runs[0], &runs[1]);
 	struct bench_verdict whole = bench_compare(&runs[2], &runs[3]);
 
-	add_setting(r, b, base, false);
-	add_setting(r, b, other, true);
+	add_setting(r, b, base);
+	add_setting(r, b, other);
 	add_difference(r, base->seconds, other->seconds, n);
-	bench_publish(r, as_published(b) ? benches[b->bench].name : "");
+	bench_publish(r);
 	json_object_set_new(r->facts, "bench", json_string(benches[b->bench].name));
 	json_object_set_new(r->facts, "base", facts_of(base, n));
 	json_object_set_new(r->facts, "other", facts_of(other, n));

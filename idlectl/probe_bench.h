@@ -50,8 +50,8 @@ struct bench_verdict bench_compare(const struct bench_runs *base, const struct b
  */
 bool bench_parse(const char *text, unsigned long loops, double *seconds);
 
-/* Add what is published of benchmarks, but of the one of that name. */
-void bench_publish(struct probe_report *r, const char *but);
+/* Add what is published of benchmarks. */
+void bench_publish(struct probe_report *r);
 
 /* As the other probes; o->bench or one of the settings is given. */
 int probe_bench(struct probe_report *r, const struct probe_options *o, struct err *err);

@@ -20,7 +20,7 @@ probe_eoi(struct probe_report *r, const struct probe_options *o, struct err *err
 		return probe_bench(r, o, err);
 	if (probe_local(r, o, SIBIDLE_PROBE_EOI, cases, NB_CASES, false, err) != 0)
 		return -1;
-	bench_publish(r, "");
-	report_note(r, "published are benchmarks, not writes: --bench is for these");
+	r->unlike = "benchmarks, which --bench is for";
+	bench_publish(r);
 	return 0;
 }

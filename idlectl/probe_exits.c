@@ -401,7 +401,7 @@ exits_read(struct exits *e, int fd, const char *name, struct err *err)
 
 /* ---- report ---- */
 
-/* The rows of a reason, in the order of perf kvm stat's columns, and where each is published. */
+/* The rows of a reason, in the order of perf kvm stat's columns, and where each is published, of other mitigations and loads. */
 enum { SAMPLES, SAMPLES_SHARE, TIME_SHARE, MIN, MAX, MEAN, RSE, NB_METRICS };
 
 static const struct {
@@ -416,7 +416,6 @@ static const struct {
 	[RSE] = { "rse", "%", "rse_pct" },
 };
 
-/* The first is what stands beside ours. */
 static const char *const published[] = {
 	"case=hackbench&mitigations=on&fastpath=yes",
 	"case=hackbench&mitigations=on&fastpath=no",
@@ -444,13 +443,8 @@ add_reason(struct probe_report *r, const struct exit_reason *reason, double samp
 	const double of[NB_METRICS] = { n, 100 * n / samples, 100 * n * reason->mean / time,
 		reason->min, reason->max, reason->mean, exit_reason_rse(reason) };
 
-	for (size_t i = 0; i < NB_METRICS; i++) {
-		struct probe_row *row = report_add_one(
-				r, reason->name, metrics[i].metric, metrics[i].unit, of[i]);
-
-		if (strcmp(reason->name, PUBLISHED_REASON) == 0)
-			report_publish(r, row, published[0], metrics[i].column, 1);
-	}
+	for (size_t i = 0; i < NB_METRICS; i++)
+		report_add_one(r, reason->name, metrics[i].metric, metrics[i].unit, of[i]);
 	report_add_histogram(r, reason->name, "ns", &reason->ns);
 }
 
@@ -556,7 +550,6 @@ int
 exits_report(struct exits *e, struct probe_report *r, struct err *err)
 {
 	double samples = 0, time = 0;
-	bool beside = false;
 
 	twalk_r(e->threads, forget_pending, &e->lone_exits);
 	for (size_t i = 0; i < e->nb; i++) {
@@ -568,11 +561,9 @@ exits_report(struct exits *e, struct probe_report *r, struct err *err)
 				e->exits > 0 ? "no exit of a guest with an entry behind it"
 					     : "no exit of a guest: no line has kvm:kvm_exit");
 	qsort(e->reasons, e->nb, sizeof(struct exit_reason *), most_samples_first);
-	for (size_t i = 0; i < e->nb && e->reasons[i]->n > 0; i++) {
+	for (size_t i = 0; i < e->nb && e->reasons[i]->n > 0; i++)
 		add_reason(r, e->reasons[i], samples, time);
-		beside |= strcmp(e->reasons[i]->name, PUBLISHED_REASON) == 0;
-	}
-	for (size_t i = beside ? 1 : 0; i < NB_PUBLISHED; i++)
+	for (size_t i = 0; i < NB_PUBLISHED; i++)
 		for (size_t k = 0; k < NB_METRICS; k++)
 			report_add_published(r, PUBLISHED_REASON, metrics[k].metric,
 					metrics[k].unit, published[i], metrics[k].column, 1);

@@ -97,6 +97,7 @@ probe_fence(struct probe_report *r, const struct probe_options *o, struct err *e
 	rc = probe_local(r, o, SIBIDLE_PROBE_FENCE, cases, 1 + (size_t)nb * NB_PARTS, false, err);
 	if (rc == 0) {
 		answer(r, stores, nb);
+		r->unlike = "whole calls of 48 pairs at once";
 		report_add_published(r, "IPI call, fenced", "mean call", "ns",
 				"case=pinned x2AVIC&fence=yes", "latency_ns", 1);
 		report_add_published(r, "IPI call, not fenced", "mean call", "ns",

@@ -665,11 +665,11 @@ static const struct {
 };
 
 /*
- * The call time beside the first row of calls that wait, by whether the kernel here has the fence; the others
- * below, as a throughput is that of 48 senders.
+ * The call time of 48 pairs at once beside that of several pairs at once, by whether Linux here has the fence; the others
+ * below, as a throughput is that of as many senders.
  */
 static void
-publish(struct probe_report *r, bool mesh)
+publish(struct probe_report *r, bool several)
 {
 	/* Linux writes the x2APIC's ICR behind a fence but on AMD, where 04c3024560d3 took it out. */
 	const char *fence = published_on_amd() ? "fence=no" : "fence=yes";
@@ -681,7 +681,7 @@ publish(struct probe_report *r, bool mesh)
 			if (strstr(r->rows[k].name, ", wait") != NULL &&
 					strcmp(r->rows[k].metric, published[i].metric) == 0)
 				row = &r->rows[k];
-		if (row != NULL && !mesh && strcmp(published[i].metric, "mean call") == 0 &&
+		if (row != NULL && several && strcmp(published[i].metric, "mean call") == 0 &&
 				!isfinite(row->published) &&
 				strstr(published[i].where, fence) != NULL)
 			report_publish(r, row, published[i].where, published[i].column, 1);
@@ -716,7 +716,7 @@ probe_ipi(struct probe_report *r, const struct probe_options *o, struct err *err
 	else
 		rc = run_relations(r, o, &t, pairs, err);
 	if (rc == 0 && !o->self && !o->broadcast && !o->idle)
-		publish(r, o->mesh);
+		publish(r, o->pairs != NULL && ipi_pairs_of(&t, o->pairs, pairs) > 1);
 	if (rc == 0 && o->idle)
 		report_note(r, "idle targets: what is measured are wake-ups, and no interrupt may be needed");
 	free(pairs);

@@ -27,6 +27,7 @@ probe_msr(struct probe_report *r, const struct probe_options *o, struct err *err
 							      : "duration");
 	if (probe_local(r, o, SIBIDLE_PROBE_MSR, cases, NB_CASES, true, err) != 0)
 		return -1;
+	r->unlike = "whole exits, on the host";
 	exits_publish_means(r);
 	if (strcmp(probe_where(), "guest") == 0)
 		report_note(r, "guest: a write that the hypervisor intercepts is timed with its exit");

@@ -30,19 +30,28 @@ static const char *const files[] = { "mbm_local_bytes", "mbm_total_bytes" };
 
 /* ---- arithmetic ---- */
 
-/* A row of what is divided by by[i], or by 1e6 where by is NULL. */
+/* A row of what is divided by by[i], or by 1e6 where by is NULL; what would be divided by 0 is left out. */
 static void
 add_divided(struct probe_report *r, const char *name, const char *metric, const char *unit,
 		const struct resctrl_figures *f, const double *raw, const double *dry,
 		const double *by)
 {
 	double *a = probe_alloc(f->n, sizeof(*a)), *b = probe_alloc(f->n, sizeof(*b));
+	size_t n = 0;
 
 	for (size_t i = 0; i < f->n; i++) {
-		a[i] = raw[i] / (by != NULL ? by[i] : 1e6);
-		b[i] = dry[i] / (by != NULL ? by[i] : 1e6);
+		double divisor = by != NULL ? by[i] : 1e6;
+
+		if (divisor == 0)
+			continue;
+		a[n] = raw[i] / divisor;
+		b[n++] = dry[i] / divisor;
 	}
-	report_add(r, name, metric, unit, a, b, f->n);
+	if (n > 0)
+		report_add(r, name, metric, unit, a, b, n);
+	if (n < f->n)
+		report_note(r, "%s: %s is of %zu repeats: in the others no counter gave a number",
+				name, metric, n);
 	free(a);
 	free(b);
 }
@@ -120,22 +129,39 @@ ends_in(const char *name, const char *end)
 	return strlen(name) > strlen(end) && strcmp(name + strlen(name) - strlen(end), end) == 0;
 }
 
-/* Put a published figure beside the rows of that reader, in their unit. False where there is none. */
+static struct probe_row *
+find_row(struct probe_report *r, const char *name, const char *metric, const char *unit)
+{
+	for (size_t i = 0; i < r->nb; i++)
+		if (strcmp(r->rows[i].name, name) == 0 && strcmp(r->rows[i].metric, metric) == 0 &&
+				strcmp(r->rows[i].unit, unit) == 0)
+			return &r->rows[i];
+	return NULL;
+}
+
+/*
+ * Put a published figure beside the rows of that reader, in their unit: a counter's, and that of all counters where
+ * there are as many. False where the latter stands nowhere.
+ */
 static bool
 publish_beside(struct probe_report *r, const char *where, const char *reader, bool amd)
 {
+	const double counters = amd ? 500 : 380;
 	bool beside = false;
 
 	for (size_t i = 0; i < r->nb; i++) {
-		struct probe_row *row = &r->rows[i];
+		struct probe_row *all = &r->rows[i], *each;
 
-		if (!ends_in(row->name, reader))
+		if (!ends_in(all->name, reader) || strcmp(all->metric, READER_CYCLES) != 0 ||
+				strcmp(all->unit, MILLIONS) != 0)
 			continue;
-		if (strcmp(row->metric, PER_COUNTER) == 0 && strcmp(row->unit, CYCLES) == 0)
-			report_publish(r, row, where, "mcycles", 1e6 / (amd ? 500 : 380));
-		if (strcmp(row->metric, READER_CYCLES) != 0 || strcmp(row->unit, MILLIONS) != 0)
+		each = find_row(r, all->name, PER_COUNTER, CYCLES);
+		if (each == NULL)
 			continue;
-		report_publish(r, row, where, "mcycles", 1);
+		report_publish(r, each, where, "mcycles", 1e6 / counters);
+		if (fabs(1e6 * all->raw / each->raw - counters) > 0.5)
+			continue;
+		report_publish(r, all, where, "mcycles", 1);
 		beside = true;
 	}
 	return beside;
@@ -356,6 +382,7 @@ struct places {
 	hwloc_bitmap_t cpus; /* of the domain: its number is that of their third-level cache */
 	int local, remote;
 	int serving; /* the CPU of it that reads for others */
+	bool nohz_full; /* all of it: the kernel queues nothing then, but interrupts */
 	bool by_itself; /* the local one is not served */
 };
 
@@ -386,7 +413,8 @@ find_places(struct places *p, const struct topology *t, unsigned long domain)
 			p->remote = cpu;
 	}
 	p->serving = resctrl_serving_cpu(p->cpus, nohz_full, kernel != NULL ? kernel : "");
-	p->by_itself = kernel != NULL && !has_queue(kernel);
+	p->nohz_full = !hwloc_bitmap_iszero(p->cpus) && hwloc_bitmap_isincluded(p->cpus, nohz_full);
+	p->by_itself = kernel != NULL && (!has_queue(kernel) || p->nohz_full);
 	for (int cpu = hwloc_bitmap_first(p->cpus); cpu >= 0; cpu = hwloc_bitmap_next(p->cpus, cpu))
 		if (hwloc_bitmap_isset(t->open, (unsigned int)cpu) &&
 				(p->local < 0 || p->local == p->serving))
@@ -424,7 +452,9 @@ open_serving(struct probe_report *r, struct cycles *c, const struct places *p, i
 	if (p->serving < 0)
 		why = "no CPU of the domain is known";
 	else if (reader == p->local && p->by_itself)
-		why = "before Linux 6.9 a reader of the domain serves itself";
+		why = p->nohz_full
+				? "where all CPUs are nohz_full a reader of the domain serves itself"
+				: "before Linux 6.9 a reader of the domain serves itself";
 	else if (reader == p->serving)
 		why = "the reader has the domain to itself";
 	else {
@@ -545,7 +575,9 @@ reader_init(struct probe_report *r, struct reader *reader, const struct domain *
 	double *memory = probe_alloc(6 * n, sizeof(*memory));
 
 	memset(reader, 0, sizeof(*reader));
-	snprintf(reader->name, sizeof(reader->name), "domain %lu, %s", d->id, word);
+	/* No published figure is of one that is all nohz_full: the name is not one that they stand beside. */
+	snprintf(reader->name, sizeof(reader->name), "domain %lu, %s%s", d->id, word,
+			p->nohz_full ? ", all nohz_full" : "");
 	reader->cpu = sys_live() ? cpu : -1;
 	reader->cycles.reader = sys_live() ? open_cycles(0, -1) : -1;
 	reader->cycles.serving = -1;

@@ -49,16 +49,34 @@ u64 probe_irq_work_interrupts(const struct probe_run *run)
 	return READ_ONCE(per_cpu(irq_stat, run->req.from).apic_irq_work_irqs);
 }
 
-void probe_await_interrupt(const struct probe_run *run, u64 before)
+bool probe_yield(u64 *end)
 {
-	unsigned int us;
-
-	for (us = 0; us < 1000; us++) {
-		/* The count has 32 bits. */
-		if ((u32)probe_irq_work_interrupts(run) != (u32)before)
-			return;
-		udelay(1);
+	cpu_relax();
+	if (rdtsc() < *end)
+		return true;
+	preempt_enable();
+	if (signal_pending(current)) {
+		preempt_disable();
+		return false;
 	}
+	cond_resched();
+	preempt_disable();
+	*end = probe_chunk_end();
+	return true;
+}
+
+int probe_await_interrupt(const struct probe_run *run, u64 before)
+{
+	u64 end = probe_chunk_end(), given_up = rdtsc() + (u64)tsc_khz * 1000;
+
+	/* The count has 32 bits. */
+	while ((u32)probe_irq_work_interrupts(run) == (u32)before) {
+		if (!probe_yield(&end))
+			return -EINTR;
+		if (rdtsc() > given_up)
+			return -EIO;
+	}
+	return 0;
 }
 
 /* ---- a request ---- */
@@ -124,7 +142,7 @@ static int chunk(struct probe_run *run, const struct probe *probe, const struct 
 		preempt_disable();
 	else
 		local_irq_save(flags);
-	end = rdtsc() + (u64)tsc_khz * PROBE_CHUNK_US / 1000;
+	end = probe_chunk_end();
 	if (raw_smp_processor_id() != run->req.from)
 		rc = -ENODEV;
 	while (!rc && *n < most) {
@@ -176,15 +194,14 @@ static int carry_out(struct probe_run *run, const struct probe *probe, const str
 	if (rc)
 		return rc;
 	rc = await_start(run->req.start);
-	if (!rc) {
-		before = probe->interrupts ? probe->interrupts(run) : 0;
+	before = probe->interrupts ? probe->interrupts(run) : 0;
+	if (!rc)
 		rc = loops(run, probe, op);
-		/* The kernel's counts have 32 bits. */
-		if (probe->interrupts)
-			run->req.interrupts = (u32)(probe->interrupts(run) - before);
-	}
+	/* What is still under way is waited for, and counts. The kernel's counts have 32 bits. */
 	if (probe->finish)
 		probe->finish(run);
+	if (probe->interrupts)
+		run->req.interrupts = (u32)(probe->interrupts(run) - before);
 	return rc;
 }
 

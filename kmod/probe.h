@@ -9,6 +9,7 @@
 #include <linux/fs.h>
 #include <linux/types.h>
 #include <asm/msr.h>
+#include <asm/tsc.h>
 
 #include "sibidle.h"
 
@@ -78,9 +79,23 @@ enum sibidle_refusal probe_needs_tsc_aux(void);
 /* once() of the operations that do nothing. */
 int probe_nothing(struct probe_run *run, struct sibidle_sample *s);
 
-/* Interrupts of irq_work that this CPU took, and until there is one more: at once, but an emulator may be slow. */
+static __always_inline u64 probe_chunk_end(void)
+{
+	return rdtsc() + (u64)tsc_khz * PROBE_CHUNK_US / 1000;
+}
+
+/*
+ * A turn of waiting with preemption off: lets others run when end, of probe_chunk_end(), has come, which it then sets
+ * anew. False where a signal came.
+ */
+bool probe_yield(u64 *end);
+
+/*
+ * Interrupts of irq_work that this CPU took, and until there is one more: at once, but an emulator may be slow. EINTR: a
+ * signal came; EIO: there is none within a second.
+ */
 u64 probe_irq_work_interrupts(const struct probe_run *run);
-void probe_await_interrupt(const struct probe_run *run, u64 before);
+int probe_await_interrupt(const struct probe_run *run, u64 before);
 
 /*
  * once() of what has the x2APIC send this CPU an interrupt: writes value to the register, then takes
@@ -100,8 +115,7 @@ static __always_inline int probe_interrupt_self(struct probe_run *run, struct si
 	s->end = probe_tsc();
 	local_irq_enable();
 	run->req.sent++;
-	probe_await_interrupt(run, counted);
-	return 0;
+	return probe_await_interrupt(run, counted);
 }
 
 #endif

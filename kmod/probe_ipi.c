@@ -8,11 +8,9 @@
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/irq_work.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <asm/hardirq.h>
-#include <asm/tsc.h>
 
 #include "probe.h"
 
@@ -46,27 +44,16 @@ static void begin(struct call *call)
 }
 
 /*
- * Until it has run everywhere. A CPU that goes off line runs what it was sent before. Preemption is off, which
- * it is not to be for long: others may run from time to time, and a signal ends the waiting, but not what is
- * waited for.
+ * Until it has run everywhere. A CPU that goes off line runs what it was sent before. A signal ends the waiting, but
+ * not what is waited for.
  */
 static int await(struct call *call, unsigned int n)
 {
-	u64 end = rdtsc() + (u64)tsc_khz * PROBE_CHUNK_US / 1000;
+	u64 end = probe_chunk_end();
 
-	while (atomic_read_acquire(&call->handled) != n) {
-		cpu_relax();
-		if (rdtsc() < end)
-			continue;
-		preempt_enable();
-		if (signal_pending(current)) {
-			preempt_disable();
+	while (atomic_read_acquire(&call->handled) != n)
+		if (!probe_yield(&end))
 			return -EINTR;
-		}
-		cond_resched();
-		preempt_disable();
-		end = rdtsc() + (u64)tsc_khz * PROBE_CHUNK_US / 1000;
-	}
 	return 0;
 }
 
@@ -84,6 +71,7 @@ static int account(struct probe_run *run, struct sibidle_sample *s, unsigned int
 	s->seen = run->req.flags & SIBIDLE_PROBE_WAIT ? s->end : probe_tsc();
 	s->handled = READ_ONCE(call->at);
 	run->req.handled += n;
+	begin(call);
 	return 0;
 }
 
@@ -155,6 +143,7 @@ static void finish(struct probe_run *run)
 	/* After a signal the last loop's may still be under way: it is theirs until they ran. */
 	while (atomic_read_acquire(&call->handled) != call->sent)
 		usleep_range(10, 100);
+	run->req.handled += call->sent;
 	irq_work_sync(&call->self);
 	kfree(call);
 }

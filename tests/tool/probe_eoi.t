@@ -135,15 +135,16 @@ ok "one run has no verdict" has "$tmp/out" "no verdict: one run has no standard 
 perf_is run 0
 ok "or those that are asked for" eval 'probe --bench pipe "${two[@]}" --repeats 2 --loops 50 --json; worked &&
 	is "$(cut -d" " -f 2- "$tmp/log" | sort -u)" "bench sched pipe -l 50" arguments'
-ok "times are by usecs/op, and nothing published is beside other loops" jq -e '
+ok "times are by usecs/op, and what is published stands below" jq -e '
 	.facts.bench == "pipe" and ([.facts.base.seconds[], .facts.other.seconds[]] | all(. > 0.0999 and . < 0.103)) and
 	([.rows[] | select(.repeats > 0) | .published] | all(. == null)) and
-	([.rows[] | select(.metric == "pipe" and .repeats == 0)] | length == 2)' "$tmp/out"
+	([.rows[] | select(.metric == "pipe, elapsed mean" and .repeats == 0) | .published] == [0.307019664, 0.304738024])' "$tmp/out"
 perf_is run 0
 ok "JSON" eval 'probe --bench messaging "${two[@]}" --repeats 6 --json; worked && jq -e "
 	(.probe == \"eoi\") and (.facts.verdict.verdict == \"below the noise\") and (.facts.base.seconds | length == 6) and
 	([.rows[] | select(.metric == \"messaging\" and .repeats == 6)] | length == 2) and
-	([.rows[] | select(.metric == \"elapsed mean\") | .published] == [0.414666797, 0.395370891])" "$tmp/out"'
+	([.rows[] | select(.metric == \"messaging, elapsed mean\") | .published] == [0.414666797, 0.395370891]) and
+	([.rows[] | select(.metric == \"pipe, elapsed rse\") | .published] == [0.10, 0.08])" "$tmp/out"'
 ok "CSV has as many fields in each row" eval 'probe --bench messaging "${two[@]}" --repeats 2 --csv; is "$rc" 0 "exit code" &&
 	has "$tmp/err" "idlectl: messaging: difference " &&
 	python3 -c "import csv, sys

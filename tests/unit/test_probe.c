@@ -181,6 +181,27 @@ published_throughput_is_the_sum_over_senders(void **state)
 	}
 }
 
+/* The mesh's: pairs x loops through the time until the slowest has ended, which is what 48 pairs took then. */
+static void
+published_mesh_is_by_wall_time(void **state)
+{
+	static const char *const rows[] = { "case=mesh&fence=yes", "case=mesh&fence=no" };
+	const struct published *p = published_find("ipi_fence");
+	struct ipi_sender senders[48];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		double wanted = published_figure(p, rows[i], "throughput_per_s");
+		/* TSC ticks at 2.5 GHz; the last pair is the slowest. */
+		uint64_t ticks = (uint64_t)round(48 * 100000 / wanted * 2.5e9);
+
+		for (size_t k = 0; k < 48; k++)
+			senders[k] = (struct ipi_sender){ 1, 100000, 1000 + k,
+				k == 47 ? 1000 + ticks : 1000 + ticks / 2 };
+		assert_near(ipi_throughput(senders, 48, 2.5e6).wall, wanted, 1e-8);
+	}
+}
+
 /*
  * By hand: a TSC of 2 GHz; 100 and 200 calls in 1 and 2 us each; the first begins at 1000, the last 500
  * ticks (250 ns) later, and all have ended after 300000 ticks, 150 us: 300 / 150 us are 2 M/s.
@@ -267,6 +288,7 @@ main(void)
 		cmocka_unit_test(percentiles_are_by_the_nearest_rank),
 		cmocka_unit_test(idle_targets_and_foreign_interrupts_are_told_apart),
 		cmocka_unit_test(published_throughput_is_the_sum_over_senders),
+		cmocka_unit_test(published_mesh_is_by_wall_time),
 		cmocka_unit_test(throughput_by_hand),
 		cmocka_unit_test(pairs_are_by_relation),
 		cmocka_unit_test(random_pairs_are_disjoint_and_the_same_by_their_seed),

@@ -88,6 +88,33 @@ rows_by_hand(void **state)
 	report_free(&r);
 }
 
+/* A repeat in which no counter gave a number has no cycles a counter: by hand 6000 and 8750 are left. */
+static void
+repeats_without_a_number_are_left_out(void **state)
+{
+	double counters[] = { 500, 0, 400 };
+	double raw[] = { 4e6, 3e6, 5e6 }, dry[] = { 1e6, 0.5e6, 1.5e6 },
+	       wall_ns[] = { 1e6, 2e6, 1e6 };
+	struct resctrl_figures f = { 3, false, counters, raw, dry, NULL, NULL, wall_ns };
+	const struct probe_row *row;
+	struct probe_report r;
+
+	(void)state;
+	report_begin(&r, "resctrl", "resctrl_read");
+	resctrl_rows(&r, "domain 0, local", &f);
+	row = row_of(&r, "domain 0, local", "per counter");
+	assert_int_equal(row->n, 2);
+	assert_near(row->net, 7375, 1e-9);
+	assert_int_equal(row_of(&r, "domain 0, local", "reader cycles")->n, 3);
+	assert_int_equal(json_array_size(r.notes), 1);
+	report_free(&r);
+	counters[0] = counters[2] = 0;
+	report_begin(&r, "resctrl", "resctrl_read");
+	resctrl_rows(&r, "domain 0, local", &f);
+	assert_null(row_of(&r, "domain 0, local", "per counter"));
+	report_free(&r);
+}
+
 static void
 without_a_pmu_the_unit_says_so(void **state)
 {
@@ -202,6 +229,21 @@ published_table_comes_out(void **state)
 }
 
 /* The work queue came with 6.9, and no release has the patch. */
+/* 3.25 Mcycles are for 500 counters: with 100 only what one costs can be put beside. */
+static void
+other_groups_have_only_figures_a_counter_beside(void **state)
+{
+	struct probe_report r;
+
+	(void)state;
+	report_begin(&r, "resctrl", "resctrl_read");
+	add_published_run(&r, "domain 0, local", "cpu=AMD EPYC 7B12&domain=local&patched=no", 50);
+	resctrl_publish(&r, true, "6.12.1");
+	assert_true(isnan(row_of(&r, "domain 0, local", "reader cycles")->published));
+	assert_near(row_of(&r, "domain 0, local", "per counter")->published, 6500, 1e-9);
+	report_free(&r);
+}
+
 static void
 kernels_are_told_apart(void **state)
 {
@@ -428,6 +470,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_are_told_apart),
 		cmocka_unit_test(rows_by_hand),
+		cmocka_unit_test(repeats_without_a_number_are_left_out),
+		cmocka_unit_test(other_groups_have_only_figures_a_counter_beside),
 		cmocka_unit_test(without_a_pmu_the_unit_says_so),
 		cmocka_unit_test(the_cpu_that_serves_is_the_kernels_choice),
 		cmocka_unit_test(published_table_comes_out),
