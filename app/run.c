@@ -749,6 +749,11 @@ continue_result(struct run *r, struct err *err)
 	struct resume *s = &r->resume;
 
 	r->result = result_continue(r->options.out, s->done.visits, &r->rows, &r->nb_rows, err);
+	if (r->result != NULL) {
+		r->bursts = calloc(r->nb_rows + 1, sizeof(*r->bursts));
+		if (r->bursts == NULL)
+			return err_set(err, EXIT_FAILED, "out of memory");
+	}
 	if (r->result == NULL || check_rows(r, err) != 0 || result_cut(r->result, err) != 0)
 		return -1;
 	s->sessions++;
@@ -963,7 +968,7 @@ run_close(struct run *r)
 	comparisons_free(&r->comparisons);
 	resume_free(&r->resume);
 	report_free(&r->wake);
-	for (size_t i = 0; i < r->nb_rows; i++)
+	for (size_t i = 0; i < r->nb_rows && r->bursts != NULL; i++)
 		free(r->bursts[i]);
 	free(r->bursts);
 	free(r->rows);
