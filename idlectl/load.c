@@ -345,10 +345,10 @@ prepare(struct load *l, const struct word *w, struct err *err)
 {
 	struct err why;
 
-	if (find_cpu(l, &why) != 0)
-		return err_set(err, why.code, "%s: %s", w->name, why.text);
 	if (l->end < 0)
 		return err_set(err, EXIT_FAILED, "%s: %s", w->name, strerror(errno));
+	if (find_cpu(l, &why) != 0)
+		return err_set(err, why.code, "%s: %s", w->name, why.text);
 	if (l->kind == LOAD_MEM && (l->memory = calloc(1, MEM_SIZE)) == NULL)
 		return err_set(err, EXIT_FAILED, "%s: out of memory", w->name);
 	if (l->kind == LOAD_MBM && (l->counter = open_counter(l->target)) < 0)

@@ -3,7 +3,8 @@
 #define IDLECTL_PERF_H
 
 /*
- * A run of perf, which ends when we end, however that comes.
+ * A run of perf, which ends when we end, however that comes. What perf itself has started (the sleep of perf record)
+ * ends with it but for a kill -9 of ours, which nobody is left to pass on: it is idle, and ends by itself.
  */
 #include <stdbool.h>
 #include <sys/types.h>

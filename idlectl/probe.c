@@ -592,6 +592,10 @@ probe_request(const struct sibidle *m, struct sibidle_probe *req, struct err *er
 		return err_set(err, EXIT_SKIPPED, "the sibidle.ko that is loaded has no probes");
 	case EINTR:
 		return err_set(err, EXIT_FAILED, "interrupted");
+	case EIO:
+		return err_set(err, EXIT_FAILED,
+				"CPU %u: an interrupt that was sent did not arrive within a second",
+				req->from);
 	case ENODEV:
 		return err_set(err, EXIT_FAILED,
 				"CPU %u or CPU %u went off line, or this process was moved",

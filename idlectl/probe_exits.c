@@ -710,8 +710,9 @@ replay(const struct place *p, struct exits *e, struct err *err)
 	struct perf perf = { 0 };
 	int ends[2], status, rc;
 
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return err_set(err, EXIT_FAILED, "pipe: %s", strerror(errno));
+	/* What perf record said while it did well is no reason why perf script fails. */
+	if (ftruncate(p->messages, 0) != 0 || pipe2(ends, O_CLOEXEC) != 0)
+		return err_set(err, EXIT_FAILED, "perf script: %s", strerror(errno));
 	rc = perf_start(&perf, argv, ends[1], p->messages, err);
 	close(ends[1]);
 	if (rc == 0) {

@@ -212,7 +212,11 @@ send_all(struct run *run, uint32_t op, uint32_t flags, bool swapped, struct err 
 		if (run->senders[i].rc != 0) {
 			*err = run->senders[i].err;
 			return -1;
-		}
+		} else if (run->senders[i].req.handled != run->senders[i].req.sent)
+			return err_set(err, EXIT_FAILED, "CPU %u: of %llu calls %llu were handled",
+					run->senders[i].pair.from,
+					(unsigned long long)run->senders[i].req.sent,
+					(unsigned long long)run->senders[i].req.handled);
 	return probe_interrupted() ? err_set(err, EXIT_FAILED, "interrupted") : 0;
 }
 

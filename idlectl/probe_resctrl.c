@@ -68,8 +68,9 @@ resctrl_rows(struct probe_report *r, const char *name, const struct resctrl_figu
 	if (f->serving != NULL)
 		add_divided(r, name, "serving CPU cycles", MILLIONS, f, f->serving, f->serving_dry,
 				NULL);
-	add_divided(r, name, PER_COUNTER, f->tsc ? "TSC cycles" : CYCLES, f, f->raw, f->dry,
-			f->counters);
+	/* The cycles of reads that gave nothing are in it too: nothing published is like that. */
+	add_divided(r, name, f->gaps ? "per number" : PER_COUNTER, f->tsc ? "TSC cycles" : CYCLES,
+			f, f->raw, f->dry, f->counters);
 	report_add(r, name, "read rate", "counters/s", rate, NULL, f->n);
 	free(rate);
 }
@@ -542,7 +543,7 @@ measure(struct probe_report *r, struct domain *d, struct reader *reader, int dry
 {
 	bool first = i % 2 == 0;
 	struct run raw = { 0 }, none;
-	size_t numbers;
+	size_t reads = d->nb, numbers;
 
 	if (reader->cpu >= 0 && probe_pin((unsigned int)reader->cpu, err) != 0)
 		return -1;
@@ -559,6 +560,7 @@ measure(struct probe_report *r, struct domain *d, struct reader *reader, int dry
 	numbers = take_values(r, d);
 	if (i >= 0) {
 		reader->f.counters[i] = (double)numbers;
+		reader->f.gaps |= numbers < reads;
 		reader->f.raw[i] = raw.cycles;
 		reader->f.dry[i] = none.cycles;
 		reader->f.serving[i] = raw.serving;

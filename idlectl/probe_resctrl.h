@@ -13,13 +13,17 @@
 struct resctrl_figures {
 	size_t n;
 	bool tsc; /* cycles are the TSC's, not the core's */
+	bool gaps; /* some reads gave no number */
 	double *counters; /* how many of them gave a number */
 	double *raw, *dry; /* cycles of the reader, with counters and without */
 	double *serving, *serving_dry; /* of the CPU that serves, in the kernel; NULL: not known */
 	double *wall_ns; /* with counters */
 };
 
-/* Add the rows of one reader: cycles in millions, then per counter, and the rate of reading. */
+/*
+ * Add the rows of one reader: cycles in millions, then per counter, or per number where some reads gave none, and the
+ * rate of reading.
+ */
 void resctrl_rows(struct probe_report *r, const char *name, const struct resctrl_figures *f);
 
 /*

@@ -32,7 +32,8 @@ struct probe_op {
 	int (*once)(struct probe_run *run, struct sibidle_sample *s);
 	/*
 	 * once() is called with preemption off and interrupts on, so that what it sends arrives; else
-	 * interrupts are off too.
+	 * interrupts are off too. A call that waits spins inside the kernel until its target has
+	 * taken the interrupt, however long that has its interrupts off: only the kernel can end that.
 	 */
 	bool irqs_on;
 	u32 flags; /* of sibidle_probe, that it knows */

@@ -239,8 +239,9 @@ struct sibidle_sample {
  * descriptor open for writing, else EBADF.
  *
  * EOPNOTSUPP: refusal says why. EINTR: a signal came. ENODEV: the caller is not on CPU from (any
- * more), or CPU to is off line. EBUSY: an interrupt is in service, so that an EOI would end it. In all
- * cases that began done, the counts and that many samples are there.
+ * more), or CPU to is off line. EIO: an interrupt did not arrive within a second. EBUSY: an interrupt is
+ * in service, so that an EOI would end it. In all cases that began done, the counts and that many
+ * samples are there; the counts may be of one loop more.
  */
 struct sibidle_probe {
 	__u32 size;

@@ -76,9 +76,11 @@ qemu)
 	probe ipi --broadcast --from 1 --loops 10 --repeats 2 --csv
 	ok "broadcast: one for every other CPU" [ "$(figure "broadcast from 1 to 3, wait" "interrupts counted")" = 60 ]
 	probe ipi --from 0 --to 1 --idle --no-wait --loops 100 --repeats 2 --csv
-	# Its driver halts, which needs an interrupt; what others sent that CPU meanwhile is little.
-	ok "idle: all were sent, by interrupt, and few are of others" eval '[ "$(figure "0-1, no wait" sent)" -eq 200 ] &&
-		[ "$(figure "0-1, no wait" "interrupts counted")" -ge 150 ] && [ "$(count "0-1, no wait" "interrupts of others")" -le 20 ]'
+	# Its driver halts, which needs an interrupt, unless it is found on its way there or back: how often, a loaded host decides.
+	ok "idle: all were sent, some by interrupt, and what is told apart adds up" eval '
+		[ "$(figure "0-1, no wait" sent)" -eq 200 ] && [ "$(figure "0-1, no wait" "interrupts counted")" -gt 0 ] &&
+		[ $(($(figure "0-1, no wait" "interrupts counted") + $(count "0-1, no wait" "wake-ups without one") -
+			$(count "0-1, no wait" "interrupts of others"))) -eq 200 ] || { cat /tmp/out; false; }'
 	probe wake --cpu 1 --states hlt --loops 20 --repeats 2 --json
 	ok "wake" [ $rc -eq 0 ]
 	ok "wake: histograms hold every loop" [ "$(sums | sort -u)" = 40 ]

@@ -167,6 +167,7 @@ record)
 	[ -z "${FAILS-}" ] || { printf 'Error:\n  %s\n' "$FAILS" >&2; exit 129; }
 	while [ "$1" != -- ]; do [ "$1" != -o ] || echo data >"$2"; shift; done
 	shift
+	echo "Warning: processed 3 events" >&2
 	echo "[ perf record: Woken up 1 times to write data ]" >&2
 	"$@"
 	[ -z "${ENDS-}" ] || kill -TERM $$ ;;
@@ -243,7 +244,7 @@ stopped() {
 }
 # killed: nobody can clean up behind it, so that nothing may need it.
 killed() {
-	local pid i hangs=$((100000 + $$ % 800000))
+	local pid i k rc survivors hangs=$((100000 + $$ % 800000))
 	: >"$LOG"
 	PATH="$tmp/bin:$PATH" unshare -m host idlectl probe msr --exits --duration $hangs >"$tmp/out" 2>"$tmp/err" &
 	pid=$!
@@ -253,9 +254,14 @@ killed() {
 	done
 	kill -KILL $pid
 	wait $pid 2>/dev/null
-	sleep 0.5
+	rc=$?
+	for ((k = 0; k < 100; k++)); do
+		survivors=$(pgrep -fa "perf record .* -- sleep $hangs") || break
+		sleep 0.05
+	done
 	pkill -f "^sleep $hangs" # what perf was told to run, and outlives it
-	! pgrep -fa "perf record .* -- sleep $hangs" && left
+	is "$rc" 137 "exit code" && is "$survivors" "" "perf that is left" && left || return
+	[ "$i" -lt 400 ] || { echo "it never ran"; return 1; }
 }
 if unshare -m "$tmp/bin/host" true 2>/dev/null; then
 	ok "all guests" recorded

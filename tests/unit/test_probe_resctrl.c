@@ -59,7 +59,8 @@ rows_by_hand(void **state)
 	double raw[] = { 4e6, 3e6, 5e6 }, dry[] = { 1e6, 0.5e6, 1.5e6 };
 	double serving[] = { 7e6, 9e6, 8e6 }, serving_dry[] = { 6e6, 3e6, 4e6 };
 	double wall_ns[] = { 1e6, 2e6, 1e6 };
-	struct resctrl_figures f = { 3, false, counters, raw, dry, serving, serving_dry, wall_ns };
+	struct resctrl_figures f = { 3, false, false, counters, raw, dry, serving, serving_dry,
+		wall_ns };
 	const struct probe_row *row;
 	struct probe_report r;
 
@@ -95,7 +96,7 @@ repeats_without_a_number_are_left_out(void **state)
 	double counters[] = { 500, 0, 400 };
 	double raw[] = { 4e6, 3e6, 5e6 }, dry[] = { 1e6, 0.5e6, 1.5e6 },
 	       wall_ns[] = { 1e6, 2e6, 1e6 };
-	struct resctrl_figures f = { 3, false, counters, raw, dry, NULL, NULL, wall_ns };
+	struct resctrl_figures f = { 3, false, false, counters, raw, dry, NULL, NULL, wall_ns };
 	const struct probe_row *row;
 	struct probe_report r;
 
@@ -119,7 +120,7 @@ static void
 without_a_pmu_the_unit_says_so(void **state)
 {
 	double ones[] = { 1 }, raw[] = { 2e6 }, dry[] = { 1e6 };
-	struct resctrl_figures f = { 1, true, ones, raw, dry, NULL, NULL, ones };
+	struct resctrl_figures f = { 1, true, false, ones, raw, dry, NULL, NULL, ones };
 	struct probe_report r;
 
 	(void)state;
@@ -172,7 +173,7 @@ static void
 add_published_run(struct probe_report *r, const char *name, const char *where, double groups)
 {
 	double counters[7], raw[7], dry[7], wall_ns[7];
-	struct resctrl_figures f = { 7, false, counters, raw, dry, NULL, NULL, wall_ns };
+	struct resctrl_figures f = { 7, false, false, counters, raw, dry, NULL, NULL, wall_ns };
 
 	for (size_t i = 0; i < 7; i++) {
 		counters[i] = 2 * groups;
@@ -228,7 +229,6 @@ published_table_comes_out(void **state)
 	}
 }
 
-/* The work queue came with 6.9, and no release has the patch. */
 /* 3.25 Mcycles are for 500 counters: with 100 only what one costs can be put beside. */
 static void
 other_groups_have_only_figures_a_counter_beside(void **state)
@@ -244,6 +244,31 @@ other_groups_have_only_figures_a_counter_beside(void **state)
 	report_free(&r);
 }
 
+/* Cycles of reads that gave nothing, or of a domain that the kernel interrupts instead of queueing for, stand alone. */
+static void
+what_is_unlike_has_no_figure_beside(void **state)
+{
+	double counters[] = { 499 }, raw[] = { 4e6 }, dry[] = { 1e6 }, wall_ns[] = { 1e6 };
+	struct resctrl_figures f = { 1, false, true, counters, raw, dry, NULL, NULL, wall_ns };
+	const char *all = "domain 0, local, all nohz_full";
+	struct probe_report r;
+
+	(void)state;
+	report_begin(&r, "resctrl", "resctrl_read");
+	resctrl_rows(&r, "domain 0, local", &f);
+	counters[0] = 500;
+	f.gaps = false;
+	resctrl_rows(&r, all, &f);
+	resctrl_publish(&r, true, "6.12.1");
+	assert_null(row_of(&r, "domain 0, local", "per counter"));
+	assert_true(isnan(row_of(&r, "domain 0, local", "per number")->published));
+	assert_true(isnan(row_of(&r, "domain 0, local", "reader cycles")->published));
+	assert_true(isnan(row_of(&r, all, "per counter")->published));
+	assert_true(isnan(row_of(&r, all, "reader cycles")->published));
+	report_free(&r);
+}
+
+/* The work queue came with 6.9, and no release has the patch. */
 static void
 kernels_are_told_apart(void **state)
 {
@@ -472,6 +497,7 @@ main(void)
 		cmocka_unit_test(rows_by_hand),
 		cmocka_unit_test(repeats_without_a_number_are_left_out),
 		cmocka_unit_test(other_groups_have_only_figures_a_counter_beside),
+		cmocka_unit_test(what_is_unlike_has_no_figure_beside),
 		cmocka_unit_test(without_a_pmu_the_unit_says_so),
 		cmocka_unit_test(the_cpu_that_serves_is_the_kernels_choice),
 		cmocka_unit_test(published_table_comes_out),
