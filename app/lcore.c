@@ -93,6 +93,7 @@ lcore_launch_all(struct lcore *lcs, unsigned int n, uint16_t burst,
 		struct lcore *lc = &lcs[*launched];
 
 		lc->burst = burst;
+		lc->launches++;
 		for (unsigned int s = 0; s < lc->nb_streams; s++) {
 			lc->streams[s]->burst = burst;
 			lc->streams[s]->lookups = *lookups;

@@ -113,7 +113,8 @@ struct lcore {
 	struct lcore_saved saved;
 	_Atomic int tid; /* kernel thread, 0 until it runs */
 
-	uint64_t base_bursts[LCORE_BURST_MAX + 1]; /* the controller's: as the streams' base */
+	unsigned int launches; /* the controller's: how often there was a loop */
+	uint64_t base_bursts[LCORE_BURST_MAX + 1]; /* the controller's too: as the streams' base */
 };
 
 /*

@@ -22,7 +22,7 @@ struct look {
 	struct rte_eth_stats ports[OPTIONS_PORTS_MAX];
 	struct sibling_counts sibling;
 	uint64_t ns;
-	unsigned int nb_lcores, streams; /* of which streams */
+	unsigned int nb_lcores, launches; /* of these, together */
 	int sibling_cpu; /* -1: none, or not looked at */
 };
 
@@ -42,9 +42,11 @@ look(struct run *r, struct err *err)
 	lcore_clock_read(&clock);
 	now.ns = clock.raw_ns;
 	now.nb_lcores = r->nb_lcores;
-	now.streams = r->streams;
-	for (unsigned int i = 0; i < r->nb_lcores; i++)
+	now.launches = 0;
+	for (unsigned int i = 0; i < r->nb_lcores; i++) {
 		now.edges[i] = r->lcores[i].edge;
+		now.launches += r->lcores[i].launches;
+	}
 	for (unsigned int i = 0; i < r->ports.nb; i++)
 		if (rte_eth_stats_get(r->ports.port[i].id, &now.ports[i]) != 0)
 			memset(&now.ports[i], 0, sizeof(now.ports[i]));
@@ -55,12 +57,12 @@ look(struct run *r, struct err *err)
 	return 0;
 }
 
-/* Whether there is a look to compare with, at the same streams. */
+/* Whether there is a look to compare with, at the same loops: between two of them is a pause. */
 static bool
 comparable(void)
 {
 	return before.ns > 0 && now.ns > before.ns && before.nb_lcores == now.nb_lcores &&
-			before.streams == now.streams && before.sibling_cpu == now.sibling_cpu;
+			before.launches == now.launches && before.sibling_cpu == now.sibling_cpu;
 }
 
 struct rates {
@@ -133,17 +135,19 @@ print_sibling_line(const struct run *r, FILE *out)
 	fprintf(out, "%.80s\n", text);
 }
 
-void
-live_line(struct run *r, FILE *out)
+int
+live_begin(struct run *r, struct err *err)
 {
-	struct err err;
+	return look(r, err);
+}
 
-	if (look(r, &err) != 0) {
-		fprintf(stderr, "%s\n", err.text);
-		return;
-	}
+int
+live_line(struct run *r, FILE *out, struct err *err)
+{
+	if (look(r, err) != 0)
+		return -1;
 	if (!comparable())
-		return;
+		return 0;
 	for (unsigned int i = 0; i < now.nb_lcores; i++) {
 		struct rates x = rates_of(r, i);
 
@@ -161,6 +165,7 @@ live_line(struct run *r, FILE *out)
 							before.ports[i].rx_nombuf));
 	if (now.sibling_cpu >= 0)
 		print_sibling_line(r, out);
+	return 0;
 }
 
 /* ---- the screen ---- */
@@ -282,8 +287,8 @@ live_show(struct run *r, bool typing, unsigned int seconds, struct err *err)
 			return -1;
 		if (screen && comparable())
 			draw(r);
-		else if (!screen)
-			live_line(r, stdout);
+		else if (!screen && live_line(r, stdout, err) != 0)
+			return -1;
 		fflush(stdout);
 		shown++;
 		if (ports_check(&r->ports, err) != 0)

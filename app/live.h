@@ -10,8 +10,11 @@
 
 #include "run.h"
 
+/* Have the next line tell what comes from here on: after loops began. Returns 0, or -1 with err set. */
+int live_begin(struct run *r, struct err *err);
+
 /* A line an lcore, and one for the sibling, of what happened since the last look, if there was one; of at most 80 characters. */
-void live_line(struct run *r, FILE *out);
+int live_line(struct run *r, FILE *out, struct err *err);
 
 /*
  * Show them once a second: as a screen, until a key is pressed, where a terminal is typed at; else as lines, so many

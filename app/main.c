@@ -310,7 +310,7 @@ run(struct run *r, struct err *err)
 	if (stop_asked())
 		return err_set(err, EXIT_FAILED, "interrupted before the first window");
 	if (r->prompt)
-		return prompt_run(r, &r->verdict, err);
+		return prompt_run(r, err);
 	return o->calibrate > 0 ? run_calibrate(r, err) : run_measure(r, err);
 }
 

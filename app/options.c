@@ -271,38 +271,64 @@ set_list(struct options *o, const struct option_row *row, const char *arg, struc
 	}
 }
 
-/* A list of numbers and ranges, in its own order: 0,2-3. */
-static int
-set_portlist(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+enum list_fault
+options_list(const char *text, unsigned long highest, unsigned int *at, unsigned int most,
+		unsigned int *nb)
 {
-	const char *at = arg;
-
-	if (o->portmask != 0)
-		return err_set(err, EXIT_USAGE, "--portmask and --portlist contradict each other");
-	o->nb_ports = 0;
+	*nb = 0;
 	for (;;) {
 		unsigned long first, last;
 		char *end;
 
-		if (*at < '0' || *at > '9')
-			return bad_value(row, arg, "not a list of ports like 0,2-3", err);
-		first = last = strtoul(at, &end, 10);
+		if (*text < '0' || *text > '9')
+			return LIST_MALFORMED;
+		first = last = strtoul(text, &end, 10);
 		if (*end == '-' && end[1] >= '0' && end[1] <= '9')
 			last = strtoul(end + 1, &end, 10);
-		if (last >= OPTIONS_PORTS_MAX || first > last)
-			return bad_value(row, arg, "port out of range, 0 to 31", err);
-		for (unsigned long p = first; p <= last; p++) {
-			for (int i = 0; i < o->nb_ports; i++)
-				if (o->ports[i] == p)
-					return bad_value(row, arg, "a port stands twice", err);
-			o->ports[o->nb_ports++] = (uint16_t)p;
+		if (first > last || last > highest)
+			return LIST_RANGE;
+		for (unsigned long n = first; n <= last; n++) {
+			bool twice = false;
+
+			for (unsigned int i = 0; i < *nb; i++)
+				twice |= at[i] == n;
+			if (!twice && *nb == most)
+				return LIST_LONG;
+			if (twice) {
+				at[*nb < most ? (*nb)++ : *nb - 1] = (unsigned int)n;
+				return LIST_TWICE;
+			}
+			at[(*nb)++] = (unsigned int)n;
 		}
 		if (*end == '\0')
-			return 0;
+			return LIST_GOOD;
 		if (*end != ',')
-			return bad_value(row, arg, "not a list of ports like 0,2-3", err);
-		at = end + 1;
+			return LIST_MALFORMED;
+		text = end + 1;
 	}
+}
+
+static int
+set_portlist(struct options *o, const struct option_row *row, const char *arg, struct err *err)
+{
+	static const char *const faults[] = {
+		[LIST_MALFORMED] = "not a list of ports like 0,2-3",
+		[LIST_RANGE] = "port out of range, 0 to 31",
+		[LIST_TWICE] = "a port stands twice",
+		[LIST_LONG] = "port out of range, 0 to 31",
+	};
+	unsigned int at[OPTIONS_PORTS_MAX], nb;
+	enum list_fault fault;
+
+	if (o->portmask != 0)
+		return err_set(err, EXIT_USAGE, "--portmask and --portlist contradict each other");
+	fault = options_list(arg, OPTIONS_PORTS_MAX - 1, at, OPTIONS_PORTS_MAX, &nb);
+	if (fault != LIST_GOOD)
+		return bad_value(row, arg, faults[fault], err);
+	o->nb_ports = (uint16_t)nb;
+	for (unsigned int i = 0; i < nb; i++)
+		o->ports[i] = (uint16_t)at[i];
+	return 0;
 }
 
 static int
@@ -769,42 +795,54 @@ check_lookups(const struct options *o, struct err *err)
 	return 0;
 }
 
+bool
+options_prompt(const struct options *o)
+{
+	return o->interactive || o->cmdline_file != NULL;
+}
+
+/* An option that makes no sense beside another one. */
+struct useless {
+	bool given;
+	const char *name;
+};
+
+/* option is written with its dashes. */
+static int
+check_useless(const char *option, const struct useless *useless, size_t nb, struct err *err)
+{
+	for (size_t i = 0; i < nb; i++)
+		if (useless[i].given)
+			return err_set(err, EXIT_USAGE, "%s and --%s contradict each other", option,
+					useless[i].name);
+	return 0;
+}
+
 /* What makes no sense where commands say what to do. */
 static int
 check_prompt(const struct options *o, struct err *err)
 {
-	const struct {
-		bool given;
-		const char *name;
-	} useless[] = {
-		{ o->reproduce, "reproduce" },
-		{ o->null_test, "null-test" },
+	const struct useless useless[] = {
+		{ o->reproduce, "reproduce" }, { o->null_test, "null-test" },
 		{ o->calibrate > 0, "calibrate" },
 		{ o->nb_scenarios > 1, "scenario with several (compare A B does)" },
 		{ o->bursts.nb > 1, "burst with several numbers" },
 		{ nb_lookups(o) > 1, "noisy-lkup-num with several numbers" },
-		{ o->resume, "resume" },
-		{ o->dry_run, "dry-run" },
+		{ o->resume, "resume" }, { o->dry_run, "dry-run" },
 		{ o->save_path != NULL, "save-pcap" },
+		{ o->tx_first, "tx-first" }, /* testpmd's words: not on interactive mode */
 	};
 
-	if (!o->interactive && o->cmdline_file == NULL)
-		return 0;
-	for (size_t i = 0; i < RTE_DIM(useless); i++)
-		if (useless[i].given)
-			return err_set(err, EXIT_USAGE, "%s and --%s contradict each other",
-					o->interactive ? "-i" : "--cmdline-file", useless[i].name);
-	return 0;
+	return !options_prompt(o) ? 0
+				  : check_useless(o->interactive ? "-i" : "--cmdline-file", useless,
+						    RTE_DIM(useless), err);
 }
 
 /* What --calibrate has no use for, being a search and not an experiment. */
 static int
 check_calibrate(const struct options *o, struct err *err)
 {
-	const struct {
-		bool given;
-		const char *name;
-	} useless[] = {
+	const struct useless useless[] = {
 		{ o->reproduce, "reproduce" },
 		{ o->null_test, "null-test" },
 		{ o->nb_scenarios > 1 || o->scenarios[0].nb > 0, "scenario" },
@@ -818,11 +856,8 @@ check_calibrate(const struct options *o, struct err *err)
 
 	if (o->calibrate == 0)
 		return 0;
-	for (size_t i = 0; i < RTE_DIM(useless); i++)
-		if (useless[i].given)
-			return err_set(err, EXIT_USAGE,
-					"--calibrate and --%s contradict each other",
-					useless[i].name);
+	if (check_useless("--calibrate", useless, RTE_DIM(useless), err) != 0)
+		return -1;
 	if (strcmp(o->mode->name, "noisy") != 0)
 		return err_set(err, EXIT_USAGE,
 				"--calibrate: %s has no look-ups; give --forward-mode=noisy --noisy-forward-mode=%s",
@@ -860,8 +895,7 @@ check_together(const struct options *o, struct err *err)
 				o->nb_scenarios);
 	if (check_prompt(o, err) != 0)
 		return -1;
-	if (o->margin_given && options_arms(o) == 1 && !o->null_test && !o->interactive &&
-			o->cmdline_file == NULL)
+	if (o->margin_given && options_arms(o) == 1 && !o->null_test && !options_prompt(o))
 		return err_set(err, EXIT_USAGE,
 				"--margin: one scenario is compared with nothing; give --scenario=S,S, --burst=N,N or --null-test");
 	if (o->source != SOURCE_DEV && (o->portmask != 0 || o->nb_ports != 0))

@@ -114,6 +114,18 @@ struct options {
  */
 int options_parse(struct options *o, int argc, char *const argv[], struct err *err);
 
+/* Whether commands say what to do, typed or from a file. */
+bool options_prompt(const struct options *o);
+
+/*
+ * A list of numbers and ranges up to highest, in its own order: 0,2-3. Each may be there once; at has room for most.
+ */
+enum list_fault { LIST_GOOD, LIST_MALFORMED, LIST_RANGE, LIST_TWICE, LIST_LONG };
+
+/* *nb is how many there are; of LIST_TWICE *nb - 1 stand before the number that is at its place. */
+enum list_fault options_list(const char *text, unsigned long highest, unsigned int *at,
+		unsigned int most, unsigned int *nb);
+
 /* Set one option of options that parsed, as its value would on the command line. Returns 0, or -1 with err set. */
 int options_set(struct options *o, const char *name, const char *value, struct err *err);
 

@@ -355,6 +355,8 @@ derive(struct placement *p, int sibling_cpu, struct err *err)
 	hwloc_bitmap_free(avoid);
 	hwloc_bitmap_free(cores);
 	hwloc_bitmap_free(core);
+	if (rc == 0)
+		p->sibling_asked = sibling_cpu;
 	return rc;
 }
 
@@ -545,9 +547,11 @@ int
 placement_take(struct placement *p, const unsigned int *lcores, unsigned int nb, int sibling_cpu,
 		struct err *err)
 {
-	struct placed at[PLACEMENT_MAX];
+	struct placed at[PLACEMENT_MAX], before[PLACEMENT_MAX];
+	unsigned int nb_before = p->nb;
 	hwloc_bitmap_t cpus = hwloc_bitmap_alloc(), measured = hwloc_bitmap_alloc();
 	int rc = nb <= PLACEMENT_MAX ? 0 : err_set(err, EXIT_USAGE, "too many lcores");
+	struct err why;
 
 	for (unsigned int i = 0; i < nb && rc == 0; i++) {
 		unsigned int lcore = lcores[i], cpu;
@@ -568,10 +572,18 @@ placement_take(struct placement *p, const unsigned int *lcores, unsigned int nb,
 		hwloc_bitmap_set(measured, cpu);
 	}
 	if (rc == 0) {
+		memcpy(before, p->at, sizeof(before));
+		hwloc_bitmap_copy(cpus, p->measured);
 		p->nb = nb;
 		memcpy(p->at, at, nb * sizeof(*at));
 		hwloc_bitmap_copy(p->measured, measured);
-		rc = placement_derive(p, sibling_cpu, err);
+		rc = derive(p, sibling_cpu, err);
+		if (rc != 0) {
+			p->nb = nb_before;
+			memcpy(p->at, before, sizeof(before));
+			hwloc_bitmap_copy(p->measured, cpus);
+			derive(p, p->sibling_asked, &why);
+		}
 	}
 	hwloc_bitmap_free(cpus);
 	hwloc_bitmap_free(measured);
@@ -581,10 +593,12 @@ placement_take(struct placement *p, const unsigned int *lcores, unsigned int nb,
 int
 placement_derive(struct placement *p, int sibling_cpu, struct err *err)
 {
-	if (derive(p, sibling_cpu, err) != 0)
-		return -1;
-	placement_clear_threads(p);
-	return 0;
+	struct err why;
+
+	if (derive(p, sibling_cpu, err) == 0)
+		return 0;
+	derive(p, p->sibling_asked, &why);
+	return -1;
 }
 
 void

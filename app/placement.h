@@ -33,6 +33,7 @@ struct placement {
 	hwloc_bitmap_t allowed; /* this process's CPUs as it was started */
 	hwloc_bitmap_t measured; /* CPUs that forward */
 	hwloc_bitmap_t housekeeping; /* where every other thread may run; empty: nowhere else */
+	int sibling_asked; /* of the siblings as they are; -1: the closest */
 	bool whole_core; /* housekeeping spares the whole cores of the measured CPUs */
 	char eal_lcores[1024]; /* --lcores=... to add to EAL's arguments; empty: given */
 };
@@ -55,11 +56,12 @@ int placement_restrict(const struct placement *p, struct err *err);
  */
 int placement_verify(struct placement *p, unsigned int nb_cores, int sibling_cpu, struct err *err);
 
-/* After placement_verify(): have these lcores of EAL's forward. Returns 0, or -1 with err set. */
+/*
+ * After placement_verify(): have these lcores of EAL's forward, or another sibling. Nothing is moved:
+ * placement_clear_threads() is due. Return 0, or -1 with err set, and all is as before.
+ */
 int placement_take(struct placement *p, const unsigned int *lcores, unsigned int nb,
 		int sibling_cpu, struct err *err);
-
-/* The same lcores with another sibling. */
 int placement_derive(struct placement *p, int sibling_cpu, struct err *err);
 
 /* Move every thread off the measured CPUs or cores; warn where that fails. */

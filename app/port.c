@@ -37,7 +37,7 @@ on_removed(uint16_t id, enum rte_eth_event_type type, void *arg, void *ret)
 	return 0;
 }
 
-static const char *
+const char *
 port_name(uint16_t id)
 {
 	static char name[RTE_ETH_NAME_MAX_LEN];
@@ -205,7 +205,10 @@ mbufs_needed(const struct ports *p, const struct capture *capture, unsigned int 
 		int socket, bool smallest)
 {
 	const struct options *o = p->options;
-	uint64_t lcores = (uint64_t)nb_lcores * (o->mbcache * 3 / 2 + 2 * (uint64_t)o->burst);
+	/* By commands the burst may grow, and the mode become noisy. */
+	bool prompt = options_prompt(o);
+	uint64_t burst = prompt ? LCORE_BURST_MAX : o->burst;
+	uint64_t lcores = (uint64_t)nb_lcores * (o->mbcache * 3 / 2 + 2 * burst);
 	uint64_t n = lcores;
 
 	for (unsigned int i = 0; i < p->nb; i++) {
@@ -217,7 +220,7 @@ mbufs_needed(const struct ports *p, const struct capture *capture, unsigned int 
 					(uint64_t)o->nb_txq * p->port[i].txd;
 		if (capture != NULL)
 			n += o->nb_rxq * capture->info.usable;
-		if (strcmp(o->mode->name, "noisy") == 0)
+		if (prompt || strcmp(o->mode->name, "noisy") == 0)
 			n += (uint64_t)o->nb_rxq * o->fwd.noisy_buffer;
 	}
 	return n;
@@ -462,6 +465,20 @@ wait_links(const struct ports *p)
 					port_name(p->port[i].id));
 }
 
+/* Frames that still wait in a port; drivers of rings leave them where they are. Some ports never run empty. */
+static void
+drain(const struct ports *p, const struct port *port)
+{
+	struct rte_mbuf *pkts[LCORE_BURST_MAX];
+	uint32_t left = port->pool->size;
+
+	for (uint16_t q = 0; q < p->options->nb_rxq; q++)
+		for (uint16_t n = 1; n != 0 && left > 0; left -= RTE_MIN(n, left)) {
+			n = rte_eth_rx_burst(port->id, q, pkts, LCORE_BURST_MAX);
+			rte_pktmbuf_free_bulk(pkts, n);
+		}
+}
+
 /* ---- which forward ---- */
 
 const struct port *
@@ -489,10 +506,15 @@ ports_set_forward(struct ports *p, const uint16_t *ids, unsigned int nb, struct 
 }
 
 int
-ports_stop(struct port *port, struct err *err)
+ports_stop(const struct ports *p, struct port *port, struct err *err)
 {
-	int rc = port->started ? rte_eth_dev_stop(port->id) : 0;
+	int rc = 0;
 
+	/* Of one that is stopped nothing can be received any more. */
+	if (port->started) {
+		drain(p, port);
+		rc = rte_eth_dev_stop(port->id);
+	}
 	if (rc != 0)
 		return port_error(port, "does not stop", rc, err);
 	port->started = false;
@@ -626,6 +648,8 @@ tx_first(struct fwd_stream *st, struct err *err)
 		return -1;
 	made = txonly->process(&copy, pkts, 0);
 	sent = rte_eth_tx_burst(copy.tx_port, copy.tx_queue, pkts, made);
+	st->counts.tx_packets += sent;
+	st->counts.tx_dropped += made - sent;
 	rte_pktmbuf_free_bulk(&pkts[sent], made - sent);
 	if (txonly->fini != NULL)
 		txonly->fini(&copy);
@@ -635,15 +659,28 @@ tx_first(struct fwd_stream *st, struct err *err)
 int
 ports_tx_first(struct ports *p, struct err *err)
 {
-	unsigned int bursts = 1;
+	for (unsigned int i = 0; i < p->nb_streams; i++)
+		if (tx_first(&p->streams[i], err) != 0)
+			return -1;
+	return 0;
+}
 
-	/* Frames that circulate: enough for full bursts even where a mode holds some back. */
-	if (p->options->source == SOURCE_RING)
-		bursts = RTE_MIN(8u, RTE_MAX(1u, RING_FRAMES / (unsigned int)p->options->burst));
+int
+ports_refill(struct ports *p, struct err *err)
+{
+	/* Enough for full bursts even where a mode holds some back. */
+	unsigned int bursts =
+			RTE_MIN(8u, RTE_MAX(1u, RING_FRAMES / (unsigned int)p->options->burst));
+
+	for (unsigned int i = 0; i < p->nb; i++)
+		if (p->port[i].started)
+			drain(p, &p->port[i]);
 	for (unsigned int b = 0; b < bursts; b++)
-		for (unsigned int i = 0; i < p->nb_streams; i++)
-			if (tx_first(&p->streams[i], err) != 0)
-				return -1;
+		if (ports_tx_first(p, err) != 0)
+			return -1;
+	/* They are nobody's traffic. */
+	for (unsigned int i = 0; i < p->nb_streams; i++)
+		p->streams[i].counts = (struct lcore_counts){ 0 };
 	return 0;
 }
 
@@ -852,20 +889,6 @@ ports_json(const struct ports *p)
 										: 0)));
 	}
 	return list;
-}
-
-/* Frames that still wait in a port; drivers of rings leave them where they are. Some ports never run empty. */
-static void
-drain(const struct ports *p, const struct port *port)
-{
-	struct rte_mbuf *pkts[LCORE_BURST_MAX];
-	uint32_t left = port->pool->size;
-
-	for (uint16_t q = 0; q < p->options->nb_rxq; q++)
-		for (uint16_t n = 1; n != 0 && left > 0; left -= RTE_MIN(n, left)) {
-			n = rte_eth_rx_burst(port->id, q, pkts, LCORE_BURST_MAX);
-			rte_pktmbuf_free_bulk(pkts, n);
-		}
 }
 
 void

@@ -54,7 +54,7 @@ const struct port *ports_forwarding(const struct ports *p, unsigned int i);
 int ports_set_forward(struct ports *p, const uint16_t *ids, unsigned int nb, struct err *err);
 
 /* Stop, start again, or close for good, ports that do not forward now. Return 0, or -1 with err set. */
-int ports_stop(struct port *port, struct err *err);
+int ports_stop(const struct ports *p, struct port *port, struct err *err);
 int ports_start(struct port *port, struct err *err);
 int ports_shut(struct port *port, struct err *err);
 
@@ -68,8 +68,14 @@ void ports_end_streams(struct ports *p);
 /* Throw away what waits in the receive queues, for 100 ms at the most. */
 void ports_flush(struct ports *p);
 
-/* Send one burst of testpmd's txonly frames by every stream (--tx-first, source ring). */
+/* Send one burst of testpmd's txonly frames by every stream, which counts them (--tx-first). */
 int ports_tx_first(struct ports *p, struct err *err);
+
+/* Source ring: throw away what circulates, and send new frames, which do not count. */
+int ports_refill(struct ports *p, struct err *err);
+
+/* The name of a port; "gone" where there is none any more. Valid until the next call. */
+const char *port_name(uint16_t id);
 
 /*
  * Spread the streams over n lcores as testpmd does: equal shares, the last lcores take one

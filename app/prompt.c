@@ -41,7 +41,6 @@ struct prompt {
 	unsigned int loads; /* files that are being read */
 	bool located; /* the error tells file and line */
 	double unprinted; /* seconds since the last --stats-period */
-	enum verdict verdict;
 	struct err err; /* of the command that ran last */
 	int rc;
 };
@@ -68,36 +67,18 @@ number(const char *what, const char *text, unsigned long least, unsigned long mo
 static int
 list(const char *what, const char *text, unsigned int *at, unsigned int most, struct err *err)
 {
-	unsigned int nb = 0;
+	unsigned int nb;
 
-	for (const char *c = text;;) {
-		unsigned long first, last;
-		char *end;
-
-		if (*c < '0' || *c > '9')
-			break;
-		first = last = strtoul(c, &end, 10);
-		if (*end == '-' && end[1] >= '0' && end[1] <= '9')
-			last = strtoul(end + 1, &end, 10);
-		if (first > last || last > UINT16_MAX)
-			break;
-		for (unsigned long n = first; n <= last; n++) {
-			for (unsigned int i = 0; i < nb; i++)
-				if (at[i] == n)
-					return err_set(err, EXIT_USAGE, "%s %s: %lu stands twice",
-							what, text, n);
-			if (nb == most)
-				return err_set(err, EXIT_USAGE, "%s %s: more than %u", what, text,
-						most);
-			at[nb++] = (unsigned int)n;
-		}
-		if (*end == '\0')
-			return (int)nb;
-		if (*end != ',')
-			break;
-		c = end + 1;
+	switch (options_list(text, UINT16_MAX, at, most, &nb)) {
+	case LIST_GOOD:
+		return (int)nb;
+	case LIST_TWICE:
+		return err_set(err, EXIT_USAGE, "%s %s: %u stands twice", what, text, at[nb - 1]);
+	case LIST_LONG:
+		return err_set(err, EXIT_USAGE, "%s %s: more than %u", what, text, most);
+	default:
+		return err_set(err, EXIT_USAGE, "%s %s: not a list like 0,2-3", what, text);
 	}
-	return err_set(err, EXIT_USAGE, "%s %s: not a list like 0,2-3", what, text);
 }
 
 /* Call for the port that a word names, or for all. */
@@ -186,20 +167,21 @@ do_help(struct prompt *p, const struct words *w, struct err *err)
 static int
 show_port(struct prompt *p, struct port *port, const struct words *w, struct err *err)
 {
+	static const struct {
+		const char *word;
+		void (*show)(const struct port *port, FILE *out);
+	} shows[] = {
+		{ "info", show_port_info },
+		{ "stats", show_port_stats },
+		{ "xstats", show_port_xstats },
+		{ "summary", show_port_summary },
+	};
+
+	(void)p;
 	(void)err;
-	switch (w->word[2][0]) {
-	case 'i':
-		show_port_info(&p->run->ports, port->id, stdout);
-		break;
-	case 's':
-		if (w->word[2][1] == 'u')
-			show_port_summary(port->id, stdout);
-		else
-			show_port_stats(port->id, stdout);
-		break;
-	default:
-		show_port_xstats(port->id, stdout);
-	}
+	for (size_t i = 0; i < RTE_DIM(shows); i++)
+		if (strcmp(shows[i].word, w->word[2]) == 0)
+			shows[i].show(port, stdout);
 	return 0;
 }
 
@@ -214,7 +196,7 @@ do_show_port(struct prompt *p, const struct words *w, struct err *err)
 static int
 clear_port(struct prompt *p, struct port *port, const struct words *w, struct err *err)
 {
-	bool extended = w->word[2][0] == 'x';
+	bool extended = strcmp(w->word[2], "xstats") == 0;
 	int rc = extended ? rte_eth_xstats_reset(port->id) : rte_eth_stats_reset(port->id);
 
 	(void)p;
@@ -451,10 +433,30 @@ do_set_portlist(struct prompt *p, const struct words *w, struct err *err)
 	return 0;
 }
 
+/* Ports were set up for the segments that frames had at the start. */
+static int
+check_segments(const struct ports *ports, const char *text, struct err *err)
+{
+	for (unsigned int i = 0; i < ports->nb; i++) {
+		const struct port *port = &ports->port[i];
+		struct rte_eth_dev_info info = { 0 };
+
+		if (!port->closed && (port->tx_offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0 &&
+				rte_eth_dev_info_get(port->id, &info) == 0 &&
+				(info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0)
+			return err_set(err, EXIT_FAILED,
+					"set txpkts %s: port %u is set up for one segment: give --txpkts with several at the start",
+					text, port->id);
+	}
+	return 0;
+}
+
 static int
 do_set_txpkts(struct prompt *p, const struct words *w, struct err *err)
 {
 	if (please_stop(p, err) != 0 ||
+			(strchr(w->word[2], ',') != NULL &&
+					check_segments(&p->run->ports, w->word[2], err) != 0) ||
 			options_set(&p->run->options, "txpkts", w->word[2], err) != 0)
 		return -1;
 	p->run->set_up = false;
@@ -508,45 +510,66 @@ forwards(const struct prompt *p, const struct port *port)
 }
 
 static int
-port_action(struct prompt *p, struct port *port, const struct words *w, struct err *err)
+port_start(struct prompt *p, struct port *port, struct err *err)
+{
+	if (port->started)
+		return err_set(err, EXIT_FAILED, "Port %u is already started", port->id);
+	if (ports_start(port, err) != 0)
+		return -1;
+	p->run->set_up = false;
+	return 0;
+}
+
+static int
+port_stop(struct prompt *p, struct port *port, struct err *err)
+{
+	return ports_stop(&p->run->ports, port, err);
+}
+
+static int
+port_close(struct prompt *p, struct port *port, struct err *err)
+{
+	if (port->started)
+		return err_set(err, EXIT_FAILED, "Cannot close started device (port %u)", port->id);
+	/* Streams that do not run may be of this port. */
+	if (!p->run->forwarding)
+		run_unprepare(p->run);
+	return ports_shut(port, err);
+}
+
+static const struct port_action {
+	const char *word, *doing;
+	int (*act)(struct prompt *p, struct port *port, struct err *err);
+} port_actions[] = {
+	{ "start", "", port_start },
+	{ "stop", "Stopping ports...\n", port_stop },
+	{ "close", "Closing ports...\n", port_close },
+};
+
+static const struct port_action *
+find_action(const char *word)
+{
+	const struct port_action *a = port_actions;
+
+	while (strcmp(a->word, word) != 0)
+		a++;
+	return a;
+}
+
+static int
+port_act(struct prompt *p, struct port *port, const struct words *w, struct err *err)
 {
 	if (forwards(p, port))
 		return err_set(err, EXIT_FAILED,
 				"Please remove port %u from forwarding configuration.", port->id);
-	switch (w->word[1][2]) {
-	case 'a': /* start */
-		if (port->started)
-			return err_set(err, EXIT_FAILED, "Port %u is already started", port->id);
-		if (ports_start(port, err) != 0)
-			return -1;
-		p->run->set_up = false;
-		return 0;
-	case 'o': /* stop, or close */
-		if (w->word[1][0] == 's')
-			return ports_stop(port, err);
-		if (port->started)
-			return err_set(err, EXIT_FAILED, "Cannot close started device (port %u)",
-					port->id);
-		/* Streams that do not run may be of this port. */
-		if (!p->run->forwarding)
-			run_unprepare(p->run);
-		return ports_shut(port, err);
-	}
-	return 0;
+	return find_action(w->word[1])->act(p, port, err);
 }
 
 static int
 do_port(struct prompt *p, const struct words *w, struct err *err)
 {
-	static const struct {
-		const char *word, *doing;
-	} actions[] = { { "start", NULL }, { "stop", "Stopping ports...\n" },
-		{ "close", "Closing ports...\n" } };
-
-	for (size_t i = 0; i < RTE_DIM(actions); i++)
-		if (strcmp(actions[i].word, w->word[1]) == 0 && actions[i].doing != NULL)
-			fputs(actions[i].doing, stdout);
-	if (each_port(p, w->word[2], port_action, w, err) != 0)
+	fputs(find_action(w->word[1])->doing, stdout);
+	if (each_port(p, w->word[2], port_act, w, err) != 0)
 		return -1;
 	printf("Done\n");
 	return 0;
@@ -554,33 +577,8 @@ do_port(struct prompt *p, const struct words *w, struct err *err)
 
 /* ---- measuring ---- */
 
-/*
- * Signals come from the keyboard while something takes long: the first interrupts it, and the prompt goes on.
- */
 static int
-interruptible(struct prompt *p,
-		int (*call)(struct prompt *p, const struct words *w, struct err *err),
-		const struct words *w, struct err *err)
-{
-	struct termios before, now;
-	bool terminal = p->typing && tcgetattr(STDIN_FILENO, &before) == 0;
-	int rc;
-
-	if (terminal) {
-		now = before;
-		now.c_lflag |= ISIG;
-		tcsetattr(STDIN_FILENO, TCSANOW, &now);
-	}
-	rc = call(p, w, err);
-	if (terminal) {
-		tcsetattr(STDIN_FILENO, TCSANOW, &before);
-		stop_forgive();
-	}
-	return rc;
-}
-
-static int
-measure(struct prompt *p, const struct words *w, struct err *err)
+do_measure(struct prompt *p, const struct words *w, struct err *err)
 {
 	const struct options *o = &p->run->options;
 	unsigned long windows = o->windows;
@@ -599,13 +597,7 @@ measure(struct prompt *p, const struct words *w, struct err *err)
 }
 
 static int
-do_measure(struct prompt *p, const struct words *w, struct err *err)
-{
-	return interruptible(p, measure, w, err);
-}
-
-static int
-compare(struct prompt *p, const struct words *w, struct err *err)
+do_compare(struct prompt *p, const struct words *w, struct err *err)
 {
 	const char *const words[] = { w->word[1], w->word[2] };
 	struct comparisons clean, tainted;
@@ -625,7 +617,7 @@ compare(struct prompt *p, const struct words *w, struct err *err)
 			compare_arms(&tainted, &r->rows[first], r->nb_rows - first, true) != 0)
 		abort();
 	if (rc == 0)
-		p->verdict = comparisons_verdict(&clean, r->options.margin);
+		r->verdict = comparisons_verdict(&clean, r->options.margin);
 	if (r->options.format == FORMAT_TABLE &&
 			compare_print(stdout, &r->rows[first], r->nb_rows - first, &clean, &tainted,
 					r->options.margin) != 0 &&
@@ -634,12 +626,6 @@ compare(struct prompt *p, const struct words *w, struct err *err)
 	comparisons_free(&clean);
 	comparisons_free(&tainted);
 	return rc;
-}
-
-static int
-do_compare(struct prompt *p, const struct words *w, struct err *err)
-{
-	return interruptible(p, compare, w, err);
 }
 
 static int
@@ -743,14 +729,49 @@ struct instance {
 	} u;
 };
 
+/* What Ctrl-C ends, so that the prompt goes on. */
+static bool
+is_slow(const struct command *c)
+{
+	return c->run == do_measure || c->run == do_compare || c->run == do_load;
+}
+
+/* Whether the terminal's keys make signals: they do so while something takes long. */
+static void
+set_signals(bool on)
+{
+	struct termios t;
+
+	if (tcgetattr(STDIN_FILENO, &t) != 0)
+		return;
+	t.c_lflag = on ? t.c_lflag | ISIG : t.c_lflag & ~(tcflag_t)ISIG;
+	tcsetattr(STDIN_FILENO, TCSANOW, &t);
+}
+
+/* The terminal as it was before. */
+static struct termios cooked;
+
+static void
+give_terminal_back(void)
+{
+	tcsetattr(STDIN_FILENO, TCSANOW, &cooked);
+}
+
 static void
 carry_out(void *parsed, struct cmdline *cl, void *data)
 {
 	const struct instance *in = data;
 	struct prompt *p = in->prompt;
+	bool slow = is_slow(in->command) && p->typing && isatty(STDIN_FILENO);
 
 	(void)cl;
+	if (slow)
+		set_signals(true);
 	p->rc = in->command->run(p, parsed, &p->err);
+	if (slow) {
+		set_signals(false);
+		stop_forgive();
+	}
 	fflush(stdout);
 	if (p->typing && p->rc != 0)
 		fprintf(stderr, "%s\n", p->err.text);
@@ -935,29 +956,28 @@ load_file(struct prompt *p, const char *name, struct err *err)
 
 /* ---- typing ---- */
 
-/* What goes on beside the keyboard. */
-static void
-look_around(struct prompt *p, double seconds)
+/* What goes on beside the keyboard. Returns 0, or -1 with err set where a loop hangs. */
+static int
+look_around(struct prompt *p, double seconds, struct err *err)
 {
 	struct run *r = p->run;
-	struct err err;
+	int rc;
 
 	if (!r->forwarding)
-		return;
-	if (ports_check(&r->ports, &err) != 0) {
-		fprintf(stderr, "%s\n", err.text);
-		if (run_stop(r, &err) != 0)
-			fprintf(stderr, "%s\n", err.text);
-		return;
+		return 0;
+	if (ports_check(&r->ports, err) != 0) {
+		fprintf(stderr, "%s\n", err->text);
+		return run_stop(r, err);
 	}
 	p->unprinted += seconds;
 	if (r->options.stats_period == 0 || p->unprinted < r->options.stats_period)
-		return;
+		return 0;
 	p->unprinted = 0;
 	/* Below the line that is being typed. */
 	printf("\n");
-	live_line(r, stdout);
+	rc = live_line(r, stdout, err);
 	fflush(stdout);
+	return rc;
 }
 
 /* Until quit, the end of the input, or a signal. */
@@ -971,8 +991,8 @@ type(struct prompt *p)
 		ssize_t n;
 		int ready = poll(&in, 1, POLL_MS);
 
-		if (ready == 0)
-			look_around(p, 1e-3 * POLL_MS);
+		if (ready == 0 && look_around(p, 1e-3 * POLL_MS, &p->err) != 0)
+			return;
 		if (ready <= 0)
 			continue;
 		n = read(STDIN_FILENO, bytes, sizeof(bytes));
@@ -988,13 +1008,15 @@ type(struct prompt *p)
 }
 
 int
-prompt_run(struct run *r, enum verdict *verdict, struct err *err)
+prompt_run(struct run *r, struct err *err)
 {
 	const struct options *o = &r->options;
-	struct prompt p = { .run = r, .verdict = VERDICT_SAME };
+	struct prompt p = { .run = r };
 	int rc;
 
 	make_context(&p);
+	if (o->interactive && tcgetattr(STDIN_FILENO, &cooked) == 0)
+		stop_before_kill(give_terminal_back);
 	/* What is not typed at a terminal is not echoed in raw mode either. */
 	p.cl = o->interactive ? cmdline_stdin_new(p.ctx, "sibfwd> ")
 			      : cmdline_new(p.ctx, "", -1, STDOUT_FILENO);
@@ -1020,8 +1042,8 @@ prompt_run(struct run *r, enum verdict *verdict, struct err *err)
 	else if (p.cl != NULL)
 		cmdline_free(p.cl);
 	free_context(&p);
+	stop_before_kill(NULL);
 	if (o->interactive)
 		printf("\nBye...\n");
-	*verdict = p.verdict;
 	return run_finish(r, rc, err);
 }

@@ -12,9 +12,9 @@
 /*
  * Carry out --cmdline-file, and then, with -i, what is typed, until quit, the end of the input or a signal. A line of
  * a file that fails ends it: 2 where it is no command, else what the command came to; err names file and line.
- * *verdict is that of the last comparison. Returns 0, or -1 with err set.
+ * Returns 0, or -1 with err set.
  */
-int prompt_run(struct run *r, enum verdict *verdict, struct err *err);
+int prompt_run(struct run *r, struct err *err);
 
 /* The commands with what they do, as text; for help, and, as troff, for the man page. */
 void prompt_help(FILE *out);

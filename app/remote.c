@@ -69,25 +69,22 @@ same_window(const struct result_window *a, const struct result_window *b)
 	return a->visit == b->visit && a->window == b->window;
 }
 
-/* The first row of the window that row nb - 1 belongs to. */
+/* The first row of the latest window, of those that are kept. */
 static uint64_t
-first_of(uint64_t nb)
+first_of_last(void)
 {
-	uint64_t first = nb - 1;
+	uint64_t first = told.nb_rows - 1;
 
 	while (first > 0 && told.nb_rows - first < WINDOWS_MAX &&
-			same_window(row(first - 1), row(nb - 1)))
+			same_window(row(first - 1), row(told.nb_rows - 1)))
 		first--;
 	return first;
 }
 
 static int
-tell_windows(const char *cmd, const char *params, struct rte_tel_data *d)
+tell_windows(const char *params, struct rte_tel_data *d)
 {
-	(void)cmd;
 	(void)params;
-	pthread_mutex_lock(&told.lock);
-	rte_tel_data_start_dict(d);
 	add_integer(d, "windows", told.windows);
 	add_integer(d, "tainted", told.tainted);
 	if (told.nb_rows > 0) {
@@ -95,7 +92,6 @@ tell_windows(const char *cmd, const char *params, struct rte_tel_data *d)
 		rte_tel_data_add_dict_string(d, "utc_start", row(told.nb_rows - 1)->utc_start);
 	}
 	add_integer(d, "emulated", sys_emulated() ? 1 : 0);
-	pthread_mutex_unlock(&told.lock);
 	return 0;
 }
 
@@ -127,20 +123,16 @@ add_row(struct rte_tel_data *d, const struct result_window *w)
 
 /* "latest", or the number of one that is kept, from 1; a dictionary an lcore. */
 static int
-tell_window(const char *cmd, const char *params, struct rte_tel_data *d)
+tell_window(const char *params, struct rte_tel_data *d)
 {
-	uint64_t nb, wanted = 0, first, number = 1;
+	uint64_t nb = told.nb_rows, wanted = 0, first = nb > 0 ? first_of_last() : 0, number = 1;
 	char *end;
 
-	(void)cmd;
 	if (params != NULL && params[0] != '\0' && strcmp(params, "latest") != 0) {
 		wanted = strtoull(params, &end, 10);
 		if (params[0] < '0' || params[0] > '9' || *end != '\0' || wanted == 0)
 			return -EINVAL;
 	}
-	pthread_mutex_lock(&told.lock);
-	nb = told.nb_rows;
-	first = nb > 0 ? first_of(nb) : 0;
 	if (wanted > 0) {
 		/* From the first row that is kept on. */
 		first = nb > WINDOWS_MAX ? nb - WINDOWS_MAX : 0;
@@ -153,11 +145,8 @@ tell_window(const char *cmd, const char *params, struct rte_tel_data *d)
 			number++;
 		}
 	}
-	if (first >= nb) {
-		pthread_mutex_unlock(&told.lock);
+	if (first >= nb)
 		return -ENOENT;
-	}
-	rte_tel_data_start_dict(d);
 	for (uint64_t i = first; i < nb && same_window(row(first), row(i)); i++) {
 		struct rte_tel_data *lcore = rte_tel_data_alloc();
 		char name[32];
@@ -169,32 +158,24 @@ tell_window(const char *cmd, const char *params, struct rte_tel_data *d)
 		snprintf(name, sizeof(name), "lcore_%" PRIu64, row(i)->lcore);
 		rte_tel_data_add_dict_container(d, name, lcore, 0);
 	}
-	pthread_mutex_unlock(&told.lock);
 	return 0;
 }
 
 static int
-tell_scenario(const char *cmd, const char *params, struct rte_tel_data *d)
+tell_scenario(const char *params, struct rte_tel_data *d)
 {
-	(void)cmd;
 	(void)params;
-	pthread_mutex_lock(&told.lock);
-	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_string(
 			d, "scenario", told.scenario[0] != '\0' ? told.scenario : "as-is");
 	if (told.sibling >= 0)
 		add_integer(d, "cpu", (uint64_t)told.sibling);
-	pthread_mutex_unlock(&told.lock);
 	return 0;
 }
 
 static int
-tell_placement(const char *cmd, const char *params, struct rte_tel_data *d)
+tell_placement(const char *params, struct rte_tel_data *d)
 {
-	(void)cmd;
 	(void)params;
-	pthread_mutex_lock(&told.lock);
-	rte_tel_data_start_dict(d);
 	add_integer(d, "controller_cpu", told.main_cpu);
 	for (unsigned int i = 0; i < told.nb; i++) {
 		struct rte_tel_data *lcore = rte_tel_data_alloc();
@@ -210,18 +191,14 @@ tell_placement(const char *cmd, const char *params, struct rte_tel_data *d)
 		snprintf(name, sizeof(name), "lcore_%u", told.at[i].lcore);
 		rte_tel_data_add_dict_container(d, name, lcore, 0);
 	}
-	pthread_mutex_unlock(&told.lock);
 	return 0;
 }
 
 /* Turns by frames of the latest window, all its lcores together; empty unless they are recorded. */
 static int
-tell_burst(const char *cmd, const char *params, struct rte_tel_data *d)
+tell_burst(const char *params, struct rte_tel_data *d)
 {
-	(void)cmd;
 	(void)params;
-	pthread_mutex_lock(&told.lock);
-	rte_tel_data_start_dict(d);
 	for (unsigned int b = 0; told.have_bursts && b <= LCORE_BURST_MAX; b++) {
 		char name[16];
 
@@ -229,13 +206,13 @@ tell_burst(const char *cmd, const char *params, struct rte_tel_data *d)
 		if (told.bursts[b] > 0)
 			add_integer(d, name, told.bursts[b]);
 	}
-	pthread_mutex_unlock(&told.lock);
 	return 0;
 }
 
 static const struct {
 	const char *name;
-	telemetry_cb tell;
+	/* Fills a dictionary. Returns 0 or an error for telemetry. */
+	int (*tell)(const char *params, struct rte_tel_data *d);
 	const char *help;
 } commands[] = {
 	{ "/sibfwd/windows", tell_windows, "How many windows were measured. No parameters" },
@@ -244,6 +221,20 @@ static const struct {
 	{ "/sibfwd/placement", tell_placement, "Which lcore is where. No parameters" },
 	{ "/sibfwd/burst", tell_burst, "Turns by frames of the latest window. No parameters" },
 };
+
+static int
+tell(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	int rc = -ENOENT;
+
+	pthread_mutex_lock(&told.lock);
+	rte_tel_data_start_dict(d);
+	for (size_t i = 0; i < RTE_DIM(commands); i++)
+		if (strcmp(commands[i].name, cmd) == 0)
+			rc = commands[i].tell(params, d);
+	pthread_mutex_unlock(&told.lock);
+	return rc;
+}
 
 /* ---- Prometheus ---- */
 
@@ -337,7 +328,7 @@ print_label(FILE *out, const char *name, const char *value)
 static void
 print_metrics(FILE *out)
 {
-	uint64_t first = told.nb_rows > 0 ? first_of(told.nb_rows) : 0;
+	uint64_t first = told.nb_rows > 0 ? first_of_last() : 0;
 
 	for (size_t m = 0; m < RTE_DIM(metrics); m++) {
 		fprintf(out, "# HELP sibfwd_%s %s\n# TYPE sibfwd_%s gauge\n", metrics[m].name,
@@ -402,7 +393,7 @@ remote_begin(const struct run *r, struct err *err)
 	if (told.prom != NULL)
 		told.prom_new = sys_format("%s.%d", told.prom, (int)getpid());
 	for (size_t i = 0; i < RTE_DIM(commands); i++)
-		rte_telemetry_register_cmd(commands[i].name, commands[i].tell, commands[i].help);
+		rte_telemetry_register_cmd(commands[i].name, tell, commands[i].help);
 	return remote_written(err);
 }
 
@@ -425,15 +416,38 @@ remote_scenario(const char *words, int cpu)
 	pthread_mutex_unlock(&told.lock);
 }
 
+/* Whether a window that counts is not among the tainted ones: one lcore's taint is the window's. */
+static bool
+is_clean(const struct result_window *w)
+{
+	uint64_t kept = RTE_MIN(told.nb_rows, (uint64_t)WINDOWS_MAX);
+	bool clean = w->warmup == 0;
+
+	for (uint64_t i = told.nb_rows - kept; i < told.nb_rows && clean; i++)
+		clean = !same_window(row(i), w) || row(i)->tainted == 0;
+	return clean;
+}
+
+void
+remote_tainted(const struct result_window *w)
+{
+	pthread_mutex_lock(&told.lock);
+	told.tainted += is_clean(w);
+	for (uint64_t i = told.nb_rows; i-- > 0 && told.nb_rows - i <= WINDOWS_MAX;)
+		if (same_window(row(i), w) && row(i)->lcore == w->lcore)
+			told.rows[i % WINDOWS_MAX] = *w;
+	pthread_mutex_unlock(&told.lock);
+}
+
 void
 remote_window(const struct result_window *w, const uint64_t *bursts)
 {
 	pthread_mutex_lock(&told.lock);
 	if (told.nb_rows == 0 || !same_window(row(told.nb_rows - 1), w)) {
 		told.windows += w->warmup == 0;
-		told.tainted += w->warmup == 0 && w->tainted == 1;
 		memset(told.bursts, 0, sizeof(told.bursts));
 	}
+	told.tainted += w->tainted == 1 && is_clean(w);
 	told.rows[told.nb_rows % WINDOWS_MAX] = *w;
 	told.nb_rows++;
 	told.have_bursts = bursts != NULL;

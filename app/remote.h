@@ -20,6 +20,9 @@ void remote_scenario(const char *words, int cpu);
 /* One finished row, and the burst histogram of its window or NULL. */
 void remote_window(const struct result_window *w, const uint64_t *bursts);
 
+/* A row that was told turned out to be tainted when its visit ended. */
+void remote_tainted(const struct result_window *w);
+
 /* All rows of a window are there: the file for Prometheus is written anew. Returns 0, or -1 with err set. */
 int remote_written(struct err *err);
 

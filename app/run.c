@@ -83,9 +83,8 @@ set_records(struct run *r, struct err *err)
 	return 0;
 }
 
-/* Streams of the mode between the ports that forward, shared by the lcores that do. */
-static int
-set_up(struct run *r, struct err *err)
+void
+run_unprepare(struct run *r)
 {
 	r->set_up = false;
 	for (unsigned int i = 0; i < r->lcores_max; i++) {
@@ -93,8 +92,14 @@ set_up(struct run *r, struct err *err)
 		r->lcores[i].streams = NULL;
 		r->lcores[i].nb_streams = 0;
 	}
+	r->nb_lcores = 0;
 	ports_end_streams(&r->ports);
-	r->streams++;
+}
+
+int
+run_prepare(struct run *r, struct err *err)
+{
+	run_unprepare(r);
 	if (ports_make_streams(&r->ports, err) != 0)
 		return -1;
 	r->nb_lcores = ports_assign(&r->ports, r->lcores, r->placement.nb);
@@ -110,6 +115,9 @@ set_up(struct run *r, struct err *err)
 		if (lc->streams == NULL)
 			return err_set(err, EXIT_FAILED, "out of memory");
 	}
+	/* What circulated may have been thrown away by the mode before. */
+	if (r->options.source == SOURCE_RING && ports_refill(&r->ports, err) != 0)
+		return -1;
 	r->set_up = true;
 	return set_records(r, err);
 }
@@ -229,31 +237,34 @@ print_rows(struct run *r, size_t nb, struct err *err)
 
 /* A row to windows.csv and its bursts to bursts.csv, or neither. */
 static int
-store_row(struct run *r, const struct result_window *w, const uint64_t *bursts, struct err *err)
+store_row(struct result *result, const struct result_window *w, const uint64_t *bursts,
+		struct err *err)
 {
-	off_t mark = result_mark(r->result);
+	off_t mark = result_mark(result);
 	struct err why;
 
-	if (result_add_window(r->result, w, err) != 0)
+	if (result_add_window(result, w, err) != 0)
 		return -1;
-	if (bursts == NULL ||
-			result_add_bursts(r->result, w, bursts, LCORE_BURST_MAX + 1, err) == 0)
+	if (bursts == NULL || result_add_bursts(result, w, bursts, LCORE_BURST_MAX + 1, err) == 0)
 		return 0;
-	result_rewind(r->result, mark, &why);
+	result_rewind(result, mark, &why);
 	return -1;
 }
 
-/* For a directory that may be asked for later. */
+/* For a directory that a command may ask for later. */
 static int
 keep_bursts(struct run *r, const uint64_t *bursts)
 {
-	uint64_t **all = reallocarray(r->bursts, r->nb_rows + 1, sizeof(*all));
+	uint64_t **all;
 
+	if (!r->prompt)
+		return 0;
+	all = reallocarray(r->bursts, r->nb_rows + 1, sizeof(*all));
 	if (all == NULL)
 		return -1;
 	r->bursts = all;
 	all[r->nb_rows] = NULL;
-	if (bursts == NULL || !r->prompt)
+	if (bursts == NULL)
 		return 0;
 	all[r->nb_rows] = calloc(LCORE_BURST_MAX + 1, sizeof(*bursts));
 	if (all[r->nb_rows] == NULL)
@@ -278,7 +289,7 @@ on_row(void *arg, const struct result_window *w, const uint64_t *bursts, struct 
 		r->visit_mark = r->result != NULL ? result_mark(r->result) : 0;
 	}
 	/* Only what is on the disk counts: result.json agrees with windows.csv even then. */
-	if (r->result != NULL && store_row(r, w, bursts, err) != 0)
+	if (r->result != NULL && store_row(r->result, w, bursts, err) != 0)
 		return -1;
 	rows[r->nb_rows++] = *w;
 	r->sofar.windows += w->warmup == 0 && w->lcore == r->lcores[0].id;
@@ -314,6 +325,7 @@ on_visit(void *arg, bool held, struct err *err)
 		return -1;
 	for (size_t i = r->visit_rows; !held && i < r->nb_rows; i++) {
 		add_state(&r->rows[i]);
+		remote_tainted(&r->rows[i]);
 		if (r->result != NULL && result_add_window(r->result, &r->rows[i], err) != 0) {
 			r->nb_rows = i;
 			return -1;
@@ -376,17 +388,36 @@ on_period(void *arg)
 {
 	struct run *r = arg;
 
+	struct err why;
+
 	ports_print(&r->ports, r->options.xstats, stderr);
-	live_line(r, stderr);
+	if (live_line(r, stderr, &why) != 0)
+		fprintf(stderr, "%s\n", why.text);
 }
 
-static json_t *
-scenarios_json(const struct options *o)
+static void
+add_string(json_t *list, const char *text)
 {
+	size_t i;
+	json_t *have;
+
+	json_array_foreach (list, i, have)
+		if (strcmp(json_string_value(have), text) == 0)
+			return;
+	json_array_append_new(list, json_string(text));
+}
+
+/* Those that are asked for; by commands those that were measured. */
+static json_t *
+scenarios_json(const struct run *r)
+{
+	const struct options *o = &r->options;
 	json_t *list = json_array();
 
-	for (unsigned int i = 0; i < o->nb_scenarios; i++)
-		json_array_append_new(list, json_string(o->scenarios[i].text));
+	for (size_t i = 0; r->prompt && i < r->nb_rows; i++)
+		add_string(list, r->rows[i].scenario);
+	for (unsigned int i = 0; !r->prompt && i < o->nb_scenarios; i++)
+		add_string(list, o->scenarios[i].text);
 	return list;
 }
 
@@ -398,11 +429,12 @@ result_json(const struct run *r, const struct err *err)
 	json_t *json = json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:i, s:s, s:i, s:i, s:b, s:b}",
 			"schema", RESULT_SCHEMA, "program", "dpdk-sibfwd", "version",
 			SIBFWD_VERSION, "run_id", r->run_id, "command_line",
-			strings_json(r->argc, r->argv), "scenarios", scenarios_json(o), "blocks",
-			(int)o->blocks, "order", o->order == ORDER_ABBA ? "abba" : "random",
-			"windows_asked", (int)(r->prompt ? r->sofar.windows : options_windows(o)),
-			"windows_done", (int)(r->prompt ? r->sofar.windows : x->windows_done),
-			"interrupted", x->interrupted, "emulated", sys_emulated());
+			strings_json(r->argc, r->argv), "scenarios", scenarios_json(r), "blocks",
+			(int)(r->prompt ? r->sofar.blocks : o->blocks), "order",
+			o->order == ORDER_ABBA ? "abba" : "random", "windows_asked",
+			(int)(r->prompt ? r->sofar.windows : options_windows(o)), "windows_done",
+			(int)(r->prompt ? r->sofar.windows : x->windows_done), "interrupted",
+			x->interrupted, "emulated", sys_emulated());
 
 	json_object_set_new(json, "tsc_hz", json_integer((json_int_t)x->tsc_hz));
 	json_object_set_new(json, "capture",
@@ -577,7 +609,7 @@ run_open(struct run *r, struct err *err)
 			ports_open(&r->ports, o, r->have_capture ? &r->capture : NULL,
 					r->prompt ? rte_lcore_count() - 1 : o->nb_cores,
 					err) != 0 ||
-			make_lcores(r, err) != 0 || set_up(r, err) != 0)
+			make_lcores(r, err) != 0 || run_prepare(r, err) != 0)
 		return -1;
 	/* Once more: drivers start threads of their own. */
 	placement_clear_threads(&r->placement);
@@ -586,7 +618,7 @@ run_open(struct run *r, struct err *err)
 	remote_placement(&r->placement);
 	if (o->source == SOURCE_DEV && !o->no_flush_rx)
 		ports_flush(&r->ports);
-	if ((o->tx_first || o->source == SOURCE_RING) && ports_tx_first(&r->ports, err) != 0)
+	if (o->tx_first && ports_tx_first(&r->ports, err) != 0)
 		return -1;
 	return check_busy(r, err);
 }
@@ -660,6 +692,32 @@ check_expectation(struct run *r, struct err *err)
 		return 0;
 	}
 	return err_set(err, EXIT_SKIPPED, "--reproduce: %s (--force measures all the same)", text);
+}
+
+/* Whether it can be held now, by whoever has the lock. */
+static int
+can_hold(const struct run *r, const struct scenario *s, struct err *err)
+{
+	if (check_scenario(r, s, err) != 0)
+		return -1;
+	if (s->nb == 0)
+		return 0;
+	if (r->no_control.text[0] != '\0') {
+		*err = r->no_control;
+		return -1;
+	}
+	return control_check((unsigned int)r->placement.at[0].sibling, s, err);
+}
+
+/* Give the sibling back, where something is held. */
+static int
+let_go(struct run *r, struct err *err)
+{
+	if (control_restore(&r->control, err) != 0)
+		return -1;
+	r->held = (struct scenario){ .text = "as-is" };
+	on_applied(r, NULL);
+	return 0;
 }
 
 static int
@@ -749,11 +807,6 @@ continue_result(struct run *r, struct err *err)
 	struct resume *s = &r->resume;
 
 	r->result = result_continue(r->options.out, s->done.visits, &r->rows, &r->nb_rows, err);
-	if (r->result != NULL) {
-		r->bursts = calloc(r->nb_rows + 1, sizeof(*r->bursts));
-		if (r->bursts == NULL)
-			return err_set(err, EXIT_FAILED, "out of memory");
-	}
 	if (r->result == NULL || check_rows(r, err) != 0 || result_cut(r->result, err) != 0)
 		return -1;
 	s->sessions++;
@@ -1041,7 +1094,8 @@ launch(struct run *r, struct err *err)
 	if (lcore_launch_all(r->lcores, r->nb_lcores, arm.burst, &arm.lookups, &launched, err) ==
 			0) {
 		r->forwarding = true;
-		return 0;
+		/* Lines tell what came since. */
+		return r->options.stats_period > 0 ? live_begin(r, err) : 0;
 	}
 	r->experiment.stuck = lcore_stop(r->lcores, launched, &stop_err) != 0;
 	return -1;
@@ -1082,35 +1136,20 @@ check_ports(const struct run *r, struct err *err)
 }
 
 int
-run_prepare(struct run *r, struct err *err)
-{
-	return set_up(r, err);
-}
-
-void
-run_unprepare(struct run *r)
-{
-	r->set_up = false;
-	ports_end_streams(&r->ports);
-	r->nb_lcores = 0;
-}
-
-int
 run_start(struct run *r, unsigned int bursts, struct err *err)
 {
 	if (r->forwarding)
 		return err_set(err, EXIT_FAILED, "Packet forwarding already started");
-	if (check_ports(r, err) != 0 || set_up(r, err) != 0)
+	if (check_ports(r, err) != 0 || run_prepare(r, err) != 0)
 		return -1;
 	if (r->options.source == SOURCE_DEV && !r->options.no_flush_rx)
 		ports_flush(&r->ports);
+	/* The first bursts count, as testpmd's do. */
+	run_clear_counts(r);
 	for (unsigned int i = 0; i < bursts; i++)
 		if (ports_tx_first(&r->ports, err) != 0)
 			return -1;
-	if (launch(r, err) != 0 || run_edge(r, err) != 0)
-		return -1;
-	run_clear_counts(r);
-	return 0;
+	return launch(r, err);
 }
 
 int
@@ -1118,9 +1157,11 @@ run_stop(struct run *r, struct err *err)
 {
 	if (!r->forwarding)
 		return err_set(err, EXIT_FAILED, "Packet forwarding not started");
-	/* Its streams stay, to be looked at, until the next start. */
-	if (r->next_mode != NULL)
+	/* Its streams stay, to be looked at, until those of another mode are to run. */
+	if (r->next_mode != NULL && r->next_mode != r->options.mode) {
 		r->options.mode = r->next_mode;
+		r->set_up = false;
+	}
 	r->next_mode = NULL;
 	return end_loops(r, err);
 }
@@ -1144,66 +1185,51 @@ run_edge(struct run *r, struct err *err)
 	return r->experiment.stuck ? -1 : 0;
 }
 
+/* Where the sibling is another one now: what is held is let go first, so that its own thread is not moved. */
+static int
+move_on(struct run *r, struct err *err)
+{
+	if (let_go(r, err) != 0)
+		return -1;
+	placement_clear_threads(&r->placement);
+	remote_placement(&r->placement);
+	return 0;
+}
+
 int
 run_set_lcores(struct run *r, const unsigned int *lcores, unsigned int nb, struct err *err)
 {
-	struct err why;
-
-	/* The sibling is another one then. */
-	if (control_restore(&r->control, err) != 0)
+	if (placement_take(&r->placement, lcores, nb, r->options.sibling, err) != 0)
 		return -1;
-	r->held = (struct scenario){ .text = "as-is" };
-	if (placement_take(&r->placement, lcores, nb, r->options.sibling, err) == 0) {
-		r->set_up = false;
-		remote_placement(&r->placement);
-		return 0;
-	}
-	/* As it was. */
-	placement_verify(&r->placement, r->options.nb_cores, r->options.sibling, &why);
-	return -1;
+	r->set_up = false;
+	return move_on(r, err);
 }
 
 int
 run_set_sibling(struct run *r, int cpu, struct err *err)
 {
 	const struct scenario held = r->held;
-	int before = r->options.sibling;
+	struct err why;
 
-	if (control_restore(&r->control, err) != 0)
+	if (placement_derive(&r->placement, cpu, err) != 0)
 		return -1;
-	r->held = (struct scenario){ .text = "as-is" };
-	if (placement_derive(&r->placement, cpu, err) != 0) {
-		struct err why;
-
-		placement_derive(&r->placement, before, &why);
-		run_hold(r, held.text, &why);
+	if (held.nb > 0 && can_hold(r, &held, err) != 0) {
+		placement_derive(&r->placement, r->options.sibling, &why);
 		return -1;
 	}
 	r->options.sibling = cpu;
-	remote_placement(&r->placement);
-	return run_hold(r, held.text, err);
+	return move_on(r, err) != 0 ? -1 : run_hold(r, held.text, err);
 }
 
 int
 run_hold(struct run *r, const char *words, struct err *err)
 {
+	unsigned int cpu = (unsigned int)r->placement.at[0].sibling;
 	struct scenario s;
-	unsigned int cpu;
 	struct err undo;
 
-	if (scenario_parse(&s, words, err) != 0 || (s.nb > 0 && check_scenario(r, &s, err) != 0))
+	if (scenario_parse(&s, words, err) != 0 || can_hold(r, &s, err) != 0 || let_go(r, err) != 0)
 		return -1;
-	if (s.nb > 0 && r->no_control.text[0] != '\0') {
-		*err = r->no_control;
-		return -1;
-	}
-	cpu = (unsigned int)r->placement.at[0].sibling;
-	if (s.nb > 0 && control_check(cpu, &s, err) != 0)
-		return -1;
-	if (control_restore(&r->control, err) != 0)
-		return -1;
-	r->held = (struct scenario){ .text = "as-is" };
-	on_applied(r, NULL);
 	if (s.nb == 0)
 		return 0;
 	/* It outlives the control: in its place. */
@@ -1213,9 +1239,8 @@ run_hold(struct run *r, const char *words, struct err *err)
 		on_applied(r, &r->held);
 		return 0;
 	}
-	if (control_restore(&r->control, &undo) != 0)
+	if (let_go(r, &undo) != 0)
 		*err = undo;
-	r->held = (struct scenario){ .text = "as-is" };
 	return -1;
 }
 
@@ -1228,21 +1253,9 @@ set_scenarios(struct run *r, const char *const *words, unsigned int nb, struct e
 	if (nb == 0)
 		o->scenarios[0] = r->held;
 	for (unsigned int i = 0; i < nb; i++)
-		if (scenario_parse(&o->scenarios[i], words[i], err) != 0)
+		if (scenario_parse(&o->scenarios[i], words[i], err) != 0 ||
+				can_hold(r, &o->scenarios[i], err) != 0)
 			return -1;
-	for (unsigned int i = 0; i < nb; i++) {
-		if (o->scenarios[i].nb == 0)
-			continue;
-		if (check_scenario(r, &o->scenarios[i], err) != 0)
-			return -1;
-		if (r->no_control.text[0] != '\0') {
-			*err = r->no_control;
-			return -1;
-		}
-		if (control_check((unsigned int)r->placement.at[0].sibling, &o->scenarios[i],
-				    err) != 0)
-			return -1;
-	}
 	return 0;
 }
 
@@ -1272,16 +1285,15 @@ run_windows(struct run *r, const char *const *words, unsigned int nb, uint32_t w
 	int rc = 0;
 
 	*first = r->nb_rows;
-	if (!forwarding && (check_ports(r, err) != 0 || (!r->set_up && set_up(r, err) != 0)))
+	if (!forwarding && (check_ports(r, err) != 0 || (!r->set_up && run_prepare(r, err) != 0)))
 		return -1;
 	if (set_scenarios(r, words, nb, err) != 0 || set_records(r, err) != 0)
 		rc = -1;
 	if (rc == 0 && forwarding)
 		rc = end_loops(r, err);
 	if (rc == 0)
-		rc = control_restore(&r->control, err);
+		rc = let_go(r, err);
 	if (rc == 0) {
-		r->held = (struct scenario){ .text = "as-is" };
 		r->options.windows = windows;
 		r->options.blocks = blocks;
 		rc = measure_now(r, err);
@@ -1313,12 +1325,8 @@ run_save(struct run *r, const char *dir, struct err *err)
 	result = result_create(dir, NULL, err);
 	if (result == NULL)
 		return -1;
-	for (size_t i = 0; i < r->nb_rows && rc == 0; i++) {
-		rc = result_add_window(result, &r->rows[i], err);
-		if (rc == 0 && r->bursts[i] != NULL)
-			rc = result_add_bursts(result, &r->rows[i], r->bursts[i],
-					LCORE_BURST_MAX + 1, err);
-	}
+	for (size_t i = 0; i < r->nb_rows && rc == 0; i++)
+		rc = store_row(result, &r->rows[i], r->bursts[i], err);
 	r->result = result;
 	comparisons_free(&r->comparisons);
 	if (rc == 0 && compare_arms(&r->comparisons, r->rows, r->nb_rows, false) != 0)

@@ -37,7 +37,6 @@ struct run {
 	struct lcore *lcores; /* lcores_max: all of EAL's but the main one */
 	unsigned int lcores_max;
 	unsigned int nb_lcores; /* of these, those that forward */
-	unsigned int streams; /* how often there were new ones */
 	bool set_up; /* ports have their streams and lcores theirs */
 	struct result *result;
 	char run_id[64];

@@ -10,27 +10,17 @@
 
 /* ---- ports ---- */
 
-static const char *
-port_name(unsigned int port)
-{
-	static char name[RTE_ETH_NAME_MAX_LEN];
-
-	if (rte_eth_dev_get_name_by_port((uint16_t)port, name) != 0)
-		name[0] = '\0';
-	return name;
-}
-
 struct mac_text {
 	char text[RTE_ETHER_ADDR_FMT_SIZE];
 };
 
 static struct mac_text
-mac_of(unsigned int port)
+mac_of(uint16_t port)
 {
 	struct rte_ether_addr mac = { { 0 } };
 	struct mac_text t;
 
-	rte_eth_macaddr_get((uint16_t)port, &mac);
+	rte_eth_macaddr_get(port, &mac);
 	rte_ether_format_addr(t.text, sizeof(t.text), &mac);
 	return t;
 }
@@ -79,12 +69,11 @@ show_queues(const char *kind, unsigned int now, unsigned int most, const struct 
 }
 
 void
-show_port_info(const struct ports *p, unsigned int port, FILE *out)
+show_port_info(const struct port *port, FILE *out)
 {
-	const struct port *ours = find(p, port);
 	struct rte_eth_dev_info info = { 0 };
 	struct rte_eth_link link = { 0 };
-	uint16_t id = (uint16_t)port, mtu = 0;
+	uint16_t id = port->id, mtu = 0;
 
 	if (rte_eth_dev_info_get(id, &info) != 0)
 		return;
@@ -93,18 +82,16 @@ show_port_info(const struct ports *p, unsigned int port, FILE *out)
 	rte_eth_dev_get_mtu(id, &mtu);
 	fprintf(out,
 			"\n********************* Infos for port %-2u *********************\n"
-			"MAC address: %s\nDevice name: %s\nDriver name: %s\nConnect to socket: %d\n",
-			port, mac_of(port).text, port_name(port), info.driver_name,
-			rte_eth_dev_socket_id(id));
-	if (ours != NULL)
-		fprintf(out, "memory allocation on the socket: %d\n", ours->socket);
-	fprintf(out,
+			"MAC address: %s\nDevice name: %s\nDriver name: %s\nConnect to socket: %d\n"
+			"memory allocation on the socket: %d\n"
 			"Link status: %s\nLink speed: %s\nLink duplex: %s\nAutoneg status: %s\n"
 			"MTU: %u\nPromiscuous mode: %s\nAllmulticast mode: %s\n"
 			"Maximum number of MAC addresses: %u\n"
 			"Minimum size of RX buffer: %u\n"
 			"Maximum configurable length of RX packet: %u\n",
-			link.link_status ? "up" : "down", speed_of(link.link_speed).text,
+			id, mac_of(id).text, port_name(id), info.driver_name,
+			rte_eth_dev_socket_id(id), port->socket, link.link_status ? "up" : "down",
+			speed_of(link.link_speed).text,
 			link.link_duplex == RTE_ETH_LINK_FULL_DUPLEX ? "full-duplex"
 								     : "half-duplex",
 			link.link_autoneg == RTE_ETH_LINK_AUTONEG ? "On" : "Off", mtu,
@@ -124,16 +111,16 @@ show_port_summary_head(FILE *out)
 }
 
 void
-show_port_summary(unsigned int port, FILE *out)
+show_port_summary(const struct port *port, FILE *out)
 {
 	struct rte_eth_dev_info info = { 0 };
 	struct rte_eth_link link = { 0 };
 
-	if (rte_eth_dev_info_get((uint16_t)port, &info) != 0 ||
-			rte_eth_link_get_nowait((uint16_t)port, &link) != 0)
+	if (rte_eth_dev_info_get(port->id, &info) != 0 ||
+			rte_eth_link_get_nowait(port->id, &link) != 0)
 		return;
-	fprintf(out, "%-4u %s %-12s %-14s %-8s %s\n", port, mac_of(port).text, port_name(port),
-			info.driver_name, link.link_status ? "up" : "down",
+	fprintf(out, "%-4u %s %-12s %-14s %-8s %s\n", port->id, mac_of(port->id).text,
+			port_name(port->id), info.driver_name, link.link_status ? "up" : "down",
 			speed_of(link.link_speed).text);
 }
 
@@ -147,16 +134,17 @@ rate(uint64_t now, uint64_t before, uint64_t ticks)
 }
 
 void
-show_port_stats(unsigned int port, FILE *out)
+show_port_stats(const struct port *port, FILE *out)
 {
 	static struct {
 		struct rte_eth_stats stats;
 		uint64_t tsc;
 	} last[RTE_MAX_ETHPORTS];
 	struct rte_eth_stats s;
-	uint64_t now = rte_rdtsc(), ticks = last[port].tsc != 0 ? now - last[port].tsc : 0;
+	uint16_t id = port->id;
+	uint64_t now = rte_rdtsc(), ticks = last[id].tsc != 0 ? now - last[id].tsc : 0;
 
-	if (rte_eth_stats_get((uint16_t)port, &s) != 0)
+	if (rte_eth_stats_get(id, &s) != 0)
 		return;
 	fprintf(out,
 			"\n  ######################## NIC statistics for port %-2u ########################\n"
@@ -168,20 +156,20 @@ show_port_stats(unsigned int port, FILE *out)
 			"  Rx-pps: %12" PRIu64 "          Rx-bps: %12" PRIu64
 			"\n  Tx-pps: %12" PRIu64 "          Tx-bps: %12" PRIu64
 			"\n  ############################################################################\n",
-			port, s.ipackets, s.imissed, s.ibytes, s.ierrors, s.rx_nombuf, s.opackets,
-			s.oerrors, s.obytes, rate(s.ipackets, last[port].stats.ipackets, ticks),
-			8 * rate(s.ibytes, last[port].stats.ibytes, ticks),
-			rate(s.opackets, last[port].stats.opackets, ticks),
-			8 * rate(s.obytes, last[port].stats.obytes, ticks));
-	last[port].stats = s;
-	last[port].tsc = now;
+			id, s.ipackets, s.imissed, s.ibytes, s.ierrors, s.rx_nombuf, s.opackets,
+			s.oerrors, s.obytes, rate(s.ipackets, last[id].stats.ipackets, ticks),
+			8 * rate(s.ibytes, last[id].stats.ibytes, ticks),
+			rate(s.opackets, last[id].stats.opackets, ticks),
+			8 * rate(s.obytes, last[id].stats.obytes, ticks));
+	last[id].stats = s;
+	last[id].tsc = now;
 }
 
 void
-show_port_xstats(unsigned int port, FILE *out)
+show_port_xstats(const struct port *port, FILE *out)
 {
-	fprintf(out, "###### NIC extended statistics for port %-2u\n", port);
-	ports_print_xstats((uint16_t)port, NULL, "", out);
+	fprintf(out, "###### NIC extended statistics for port %-2u\n", port->id);
+	ports_print_xstats(port->id, NULL, "", out);
 }
 
 /* ---- forwarding ---- */

@@ -11,11 +11,11 @@
 #include "run.h"
 
 /* A port, by what stands behind "show port": info, stats, xstats or summary. */
-void show_port_info(const struct ports *p, unsigned int port, FILE *out);
+void show_port_info(const struct port *port, FILE *out);
 void show_port_summary_head(FILE *out);
-void show_port_summary(unsigned int port, FILE *out);
-void show_port_stats(unsigned int port, FILE *out); /* with rates since the last call */
-void show_port_xstats(unsigned int port, FILE *out);
+void show_port_summary(const struct port *port, FILE *out);
+void show_port_stats(const struct port *port, FILE *out); /* with rates since the last call */
+void show_port_xstats(const struct port *port, FILE *out);
 
 /* Which stream goes where, and how ports and queues are set up, as "start" and "show config fwd" have it. */
 void show_forwarding(const struct run *r, FILE *out);

@@ -10,13 +10,20 @@
 
 static volatile sig_atomic_t asked;
 
-/* The second signal, whichever of the two, finds the default action, which kills. */
+static void (*volatile before_kill)(void);
+
+/* The second signal, whichever of the two, kills. */
 static void
 on_signal(int sig)
 {
-	asked = sig;
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
+	if (asked == 0) {
+		asked = sig;
+		return;
+	}
+	if (before_kill != NULL)
+		before_kill();
+	signal(sig, SIG_DFL);
+	raise(sig);
 }
 
 void
@@ -42,7 +49,12 @@ stop_forgive(void)
 	if (asked != SIGINT)
 		return;
 	asked = 0;
-	stop_install();
+}
+
+void
+stop_before_kill(void (*call)(void))
+{
+	before_kill = call;
 }
 
 static double

@@ -16,6 +16,9 @@ bool stop_asked(void);
 /* Forget a first SIGINT, and take the next one for the first again. */
 void stop_forgive(void);
 
+/* What the second signal does before it kills, with what is safe in a handler; NULL: nothing. */
+void stop_before_kill(void (*call)(void));
+
 /* Sleep for that many seconds, less when a signal comes. */
 void stop_sleep(double seconds);
 
