@@ -128,7 +128,7 @@ find_arm(struct units *u, const struct sum *sum, struct summary_varied varied)
 	char name[COMPARE_ARM_MAX];
 	int arm;
 
-	summary_arm(name, sizeof(name), sum->first->scenario, sum->first->burst,
+	summary_arm(name, sizeof(name), sum->first->scenario, sum->first->mode, sum->first->burst,
 			sum->first->noisy_lookups, varied);
 	arm = arm_of(u, name);
 	if (arm >= 0)
@@ -912,12 +912,13 @@ integer_of(const json_t *json)
 static void
 arm_name(char *name, size_t size, const json_t *arm)
 {
+	const json_t *mode = json_object_get(arm, "mode");
 	const json_t *burst = json_object_get(arm, "burst");
 	const json_t *lookups = json_object_get(arm, "noisy_lookups");
 
 	summary_arm(name, size, json_string_value(json_object_get(arm, "scenario")),
-			integer_of(burst), integer_of(lookups),
-			(struct summary_varied){ burst != NULL, lookups != NULL });
+			json_string_value(mode), integer_of(burst), integer_of(lookups),
+			(struct summary_varied){ mode != NULL, burst != NULL, lookups != NULL });
 }
 
 /*

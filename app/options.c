@@ -752,7 +752,7 @@ options_windows(const struct options *o)
 struct options_arm
 options_arm(const struct options *o, unsigned int arm)
 {
-	const struct summary_varied varied = { o->bursts.nb > 1, nb_lookups(o) > 1 };
+	const struct summary_varied varied = { false, o->bursts.nb > 1, nb_lookups(o) > 1 };
 	struct options_arm a = { .scenario = &o->scenarios[arm % o->nb_scenarios],
 		.setting = arm / o->nb_scenarios };
 	unsigned int count = a.setting / o->bursts.nb;
@@ -761,7 +761,7 @@ options_arm(const struct options *o, unsigned int arm)
 	a.lookups.reads = o->reads.at[count % o->reads.nb];
 	a.lookups.writes = o->writes.at[count % o->writes.nb];
 	a.lookups.reads_writes = o->reads_writes.at[count % o->reads_writes.nb];
-	summary_arm(a.name, sizeof(a.name), a.scenario->text, a.burst,
+	summary_arm(a.name, sizeof(a.name), a.scenario->text, o->mode->name, a.burst,
 			a.lookups.reads + a.lookups.writes + a.lookups.reads_writes, varied);
 	return a;
 }

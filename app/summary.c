@@ -120,21 +120,28 @@ sort_rows(const struct result_window *windows, size_t n)
 
 /*
  * A process that is killed between the rows of two lcores leaves a window that lacks one: it is no slow one,
- * and left out. Every window of a run has as many rows as its lcores are. Returns how many are left.
+ * and left out. Every window of a visit has as many rows as its lcores are; by commands they may be others in the
+ * next one. Of a run's last visit that has one window only, the visit before tells. Returns how many are left.
  */
 static size_t
 leave_out_incomplete(struct sum *sums, size_t nb)
 {
-	size_t kept = 0, end;
+	size_t kept = 0, end, before = 0;
 
 	for (size_t i = 0; i < nb; i = end) {
+		const char *run = sums[i].first->run_id;
+		bool first = i == 0 || strcmp(sums[i - 1].first->run_id, run) != 0;
 		size_t lcores = 0;
 
-		for (end = i; end < nb &&
-				strcmp(sums[end].first->run_id, sums[i].first->run_id) == 0;
+		for (end = i; end < nb && sums[end].first->visit == sums[i].first->visit &&
+				strcmp(sums[end].first->run_id, run) == 0;
 				end++)
 			if (sums[end].nb_lcores > lcores)
 				lcores = sums[end].nb_lcores;
+		if (end == i + 1 && !first && lcores < before &&
+				(end == nb || strcmp(sums[end].first->run_id, run) != 0))
+			lcores = before;
+		before = lcores;
 		for (size_t k = i; k < end; k++)
 			if (sums[k].nb_lcores == lcores)
 				sums[kept++] = sums[k];
@@ -188,6 +195,7 @@ void
 summary_vary(struct summary_varied *varied, const struct result_window *a,
 		const struct result_window *b)
 {
+	varied->mode |= strcmp(a->mode, b->mode) != 0;
 	varied->burst |= a->burst != b->burst;
 	varied->lookups |= a->noisy_lookups != b->noisy_lookups;
 }
@@ -203,10 +211,11 @@ summary_varied(const struct sum *sums, size_t nb)
 }
 
 void
-summary_arm(char *name, size_t size, const char *scenario, uint64_t burst, uint64_t lookups,
-		struct summary_varied varied)
+summary_arm(char *name, size_t size, const char *scenario, const char *mode, uint64_t burst,
+		uint64_t lookups, struct summary_varied varied)
 {
-	snprintf(name, size, "%s%s%s%s%s", scenario, varied.burst ? " burst " : "",
+	snprintf(name, size, "%s%s%s%s%s%s%s", scenario, varied.mode ? " mode " : "",
+			varied.mode ? mode : "", varied.burst ? " burst " : "",
 			varied.burst ? result_integer(burst).text : "",
 			varied.lookups ? " look-ups " : "",
 			varied.lookups ? result_integer(lookups).text : "");
@@ -217,6 +226,7 @@ static bool
 same_scenario(const struct sum *a, const struct sum *b)
 {
 	return strcmp(a->first->scenario, b->first->scenario) == 0 &&
+			strcmp(a->first->mode, b->first->mode) == 0 &&
 			a->first->burst == b->first->burst &&
 			a->first->noisy_lookups == b->first->noisy_lookups;
 }
@@ -337,6 +347,8 @@ scenario_json(const struct sum *sums, size_t nb, const struct sum *scenario)
 			"tainted_windows", (json_int_t)all.nb_tainted, "causes",
 			causes_json(sums, nb, scenario), "all", estimate_json(&all), "untainted",
 			estimate_json(&untainted));
+	if (varied.mode)
+		json_object_set_new(json, "mode", result_text_json(scenario->first->mode));
 	if (varied.burst)
 		json_object_set_new(json, "burst", result_integer_json(scenario->first->burst));
 	if (varied.lookups)
@@ -507,8 +519,9 @@ print_scenario_estimates(
 	char name[RESULT_TEXT_MAX];
 	struct estimate all, untainted;
 
-	summary_arm(name, sizeof(name), scenario->first->scenario, scenario->first->burst,
-			scenario->first->noisy_lookups, summary_varied(sums, nb));
+	summary_arm(name, sizeof(name), scenario->first->scenario, scenario->first->mode,
+			scenario->first->burst, scenario->first->noisy_lookups,
+			summary_varied(sums, nb));
 	if (make_estimate(&all, sums, nb, scenario, true) != 0 ||
 			make_estimate(&untainted, sums, nb, scenario, false) != 0)
 		return -1;

@@ -40,7 +40,7 @@ size_t summary_incomplete(const struct result_window *windows, size_t n);
 
 /* What windows differ in besides their scenario, so that it is a part of an arm's name. */
 struct summary_varied {
-	bool burst, lookups;
+	bool mode, burst, lookups;
 };
 
 /* Add what two windows differ in. */
@@ -50,8 +50,8 @@ void summary_vary(struct summary_varied *varied, const struct result_window *a,
 struct summary_varied summary_varied(const struct sum *sums, size_t nb);
 
 /* The name of an arm: its scenario, and what else varies. */
-void summary_arm(char *name, size_t size, const char *scenario, uint64_t burst, uint64_t lookups,
-		struct summary_varied varied);
+void summary_arm(char *name, size_t size, const char *scenario, const char *mode, uint64_t burst,
+		uint64_t lookups, struct summary_varied varied);
 
 /* Whether any is from an emulated machine, whose figures say nothing of speed. */
 bool summary_emulated(const struct result_window *windows, size_t n);

@@ -176,6 +176,10 @@ ok "a window that lacks an lcore is none" eval '
 	directory whole 5 a:1e6:2000 && edit whole lcores "{ print } NR > 1 { \$17 = 2; print }" && sed "\$d" lcores/windows.csv >half.csv &&
 	exits 0 show half.csv --format json && json ".estimates.scenarios[0] | [.windows, .all.pps]" "[9,2000000]" && has err "1 windows lack"'
 
+ok "visits may have other lcores, as commands have it: none of their windows is left out" eval '
+	edit whole fewer "{ print } NR > 1 && NR <= 6 { \$17 = 2; print }" && exits 0 show fewer --format json && hasnt err "windows lack" &&
+	json ".estimates.scenarios[0] | .windows" 10'
+
 # ---- between runs ----
 
 directory base 10 as-is:1e6:2000:0.2

@@ -87,7 +87,9 @@ verdict() {
 ok "a comparison within the margin is exit code 0" verdict
 ok "the modes in turn, each measured as what it is" eval 'rm -rf "$tmp/modes"
 	commands "set fwd mac" "measure 1" "start" "set fwd rxonly" "measure 1" "stop" "measure 1" "save $tmp/modes" && worked &&
-	is "$(cut -d, -f 13 "$tmp/modes/windows.csv" | tr "\n" " ")" "mode mac mac rxonly " modes'
+	is "$(cut -d, -f 13 "$tmp/modes/windows.csv" | tr "\n" " ")" "mode mac mac rxonly " modes &&
+	is "$(awk -F, "NR > 1 { print (\$25 > 0) }" "$tmp/modes/windows.csv" | tr "\n" " ")" "1 1 0 " "what was sent" &&
+	is "$(jq -c "[.scenarios, .blocks, (.estimates.scenarios[] | [.mode, .windows])]" "$tmp/modes/result.json")" "[[\"as-is\"],3,[\"mac\",2],[\"rxonly\",1]]" estimates'
 
 # ---- the sibling ----
 
