@@ -48,7 +48,8 @@ look(struct run *r, struct err *err)
 		now.launches += r->lcores[i].launches;
 	}
 	for (unsigned int i = 0; i < r->ports.nb; i++)
-		if (rte_eth_stats_get(r->ports.port[i].id, &now.ports[i]) != 0)
+		if (r->ports.port[i].closed ||
+				rte_eth_stats_get(r->ports.port[i].id, &now.ports[i]) != 0)
 			memset(&now.ports[i], 0, sizeof(now.ports[i]));
 	now.sibling_cpu = r->placement.nb == 1 ? r->placement.at[0].sibling : -1;
 	/* Not woken for it: that would be one wake-up more in what is measured. */

@@ -743,7 +743,8 @@ ports_counts(const struct ports *p, const struct lcore *lcs, unsigned int lcore,
 	for (unsigned int i = 0; i < p->nb; i++) {
 		struct rte_eth_stats stats;
 
-		if (owner_of(lcs, lcore, p->port[i].id) != lcore || c->missed == MACHINE_UNKNOWN)
+		if (p->port[i].closed || owner_of(lcs, lcore, p->port[i].id) != lcore ||
+				c->missed == MACHINE_UNKNOWN)
 			continue;
 		if (rte_eth_stats_get(p->port[i].id, &stats) != 0) {
 			c->missed = c->nombuf = MACHINE_UNKNOWN;
@@ -823,7 +824,7 @@ ports_print(const struct ports *p, const char *xstats, FILE *out)
 		struct rte_eth_stats s;
 		uint16_t id = p->port[i].id;
 
-		if (rte_eth_stats_get(id, &s) != 0)
+		if (p->port[i].closed || rte_eth_stats_get(id, &s) != 0)
 			continue;
 		fprintf(out,
 				"port %u (%s): RX-packets %" PRIu64 " RX-missed %" PRIu64
@@ -872,7 +873,7 @@ ports_json(const struct ports *p)
 		struct rte_eth_link link = { 0 };
 		char mac[RTE_ETHER_ADDR_FMT_SIZE];
 
-		if (rte_eth_dev_info_get(port->id, &info) != 0)
+		if (port->closed || rte_eth_dev_info_get(port->id, &info) != 0)
 			continue;
 		if (rte_eth_link_get_nowait(port->id, &link) != 0)
 			link.link_speed = 0;

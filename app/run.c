@@ -632,6 +632,8 @@ warn_of_others(void)
 	struct lock_owner owner;
 	char *who;
 
+	if (journal_locked(&owner) && owner.pid == getpid())
+		return; /* ours, of a prompt */
 	if (journal_locked(&owner)) {
 		warn("not as is: process %d (%s) controls how a CPU idles", (int)owner.pid,
 				owner.who);
@@ -1120,7 +1122,7 @@ run_clear_counts(struct run *r)
 	for (unsigned int i = 0; i < r->ports.nb; i++) {
 		struct rte_eth_stats s;
 
-		if (rte_eth_stats_get(r->ports.port[i].id, &s) == 0)
+		if (!r->ports.port[i].closed && rte_eth_stats_get(r->ports.port[i].id, &s) == 0)
 			r->ports.port[i].missed_base = s.imissed;
 	}
 }

@@ -63,7 +63,7 @@ measured() {
 	more=(--out="$tmp/out-dir" "${bounds[@]}")
 	commands "set record-burst-stats on" "measure 3" "start" "set burst 8" "measure 1" "compare as-is busy 2" "save $tmp/saved" "measure 1"
 	more=()
-	worked || return
+	worked && hasnt "$tmp/err" "not as is" || return
 	run "$report" check "$tmp/saved"
 	ended 0 || { cat "$tmp/out"; return 1; }
 	run "$report" check "$tmp/out-dir"
@@ -135,6 +135,62 @@ held_elsewhere() {
 }
 ok "where another program holds a scenario, only that is refused" held_elsewhere
 
+ok "what is refused lets nothing go" eval 'typed "set scenario busy" "set corelist 7" "set corelist 0" "set sibling 1" "set sibling 9999" "set scenario nonsense" "show scenario" "show config cores" quit && ended 0 &&
+	is "$(grep -c "^busy on CPU 0$" "$tmp/out")" 2 "held" && has "$tmp/out" "List of forwarding lcores:  1" && free'
+
+# ---- frames that are there once ----
+
+# A capture of 40 frames.
+once_pcap() {
+	/usr/bin/python3 -c '
+import struct, sys
+out = sys.stdout.buffer
+out.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1))
+for i in range(40):
+    out.write(struct.pack("<IIII", i, 0, 60, 60) + bytes.fromhex("020000000001020000000000" "0800") + bytes([i]) * 46)'
+}
+once_pcap >"$tmp/once.pcap"
+
+ok "the ring source has its frames again after a mode that keeps none" eval 'quick=("${quick[@]/--source=null/--source=ring}")
+	commands "set fwd rxonly" start stop "set fwd io" "measure 1" "port stop 1" "port close 1" "save $tmp/ring"; quick=("${quick[@]/--source=ring/--source=null}")
+	worked && [ "$(awk -F, "END { print \$25 }" "$tmp/ring/windows.csv")" -gt 0 ] && hasnt "$tmp/err" mbufs'
+# Those of tx_first: 2 bursts of 32 by each of two ports.
+ok "the first bursts count, as what came of them does" eval 'quick=("${quick[@]/--source=null/--no-flush-rx}")
+	eal+=(--vdev=net_ring0 --vdev=net_ring1); commands "set fwd rxonly" "start tx_first 2" "measure 1" stop
+	quick=("${quick[@]/--no-flush-rx/--source=null}"); unset "eal[-1]" "eal[-1]"; worked && grep -A4 Accumulated "$tmp/out" | tr -s " " >"$tmp/sum" && has "$tmp/sum" "RX-packets: 128 " "TX-packets: 128 "'
+# net_null and net_pcap do not tell that they send several segments.
+segments() {
+	commands "set txpkts 64,64" "set fwd txonly" "measure 1"
+	worked || return
+	[ -c /dev/net/tun ] || return 0
+	quick=("${quick[@]/--source=null/--no-flush-rx}")
+	eal+=(--vdev=net_tap0)
+	commands "set txpkts 128" "set txpkts 64,64"
+	failed_with 1 "set txpkts 64,64: port 0 is set up for one segment"
+	local rc2=$?
+	more=(--txpkts=64,64)
+	commands "set txpkts 64" "set txpkts 64,128" "show config txpkts"
+	worked || rc2=1
+	more=()
+	unset "eal[-1]"
+	quick=("${quick[@]/--no-flush-rx/--source=null}")
+	return $rc2
+}
+ok "frames of several segments want ports that are set up for them" segments
+# lcore 2 shares the CPU of the main one.
+several() {
+	rm -rf "$tmp/several"
+	eal[1]=0@0,1@1,2@0
+	eal[0]=--lcores
+	more=(--rxq=2 --txq=2)
+	commands "set nbcore 2" "measure 1" start stop "set nbcore 1" "measure 1" "set corelist 2,1" "measure 1" "set corelist 1" "measure 1" "save $tmp/several"
+	eal[0]=-l
+	eal[1]=0,1
+	more=()
+	worked && is "$(awk -F, 'NR > 1 { print $17 }' "$tmp/several/windows.csv" | tr '\n' ' ')" "1 2 1 2 1 1 " lcores
+}
+ok "one lcore and several, in turn" several
+
 # ---- typing ----
 
 ok "a mistake does not end a prompt; the end of the input does" eval 'typed "bla" "set fwd nosuch" "set burst 0" "show port stats 9" "show config cores" &&
@@ -159,14 +215,14 @@ ok "show live without a terminal: lines, none longer than 80" eval 'commands sta
 # session PROGRAM PROMPT ARGUMENTS...: what both are told under tmux, and what they say, in $tmp/PROMPT.
 tmux() { command tmux -L "sibfwd$$" "$@"; }
 at_exit 'command tmux -L "sibfwd$$" kill-server 2>/dev/null'
-session_lines=(start "show port stats all" "set fwd macswap" "set burst 16" "stop" "show fwd stats all" "start" "stop" "clear port stats all" "show config rxtx"
+testpmd_lines=(start "show port stats all" "set fwd macswap" "set burst 16" "stop" "show fwd stats all" "start" "stop" "clear port stats all" "show config rxtx"
 	"show config cores" "show config txpkts" "show port summary all" "show port xstats 0" "stop" "set fwd bla" "bla")
 session() {
 	local program=$1 name=$2 i line
 	shift 2
 	tmux new-session -d -s "$name" -x 160 -y 50 "$program $* 2>&1" || return
 	tmux set-option -t "$name" history-limit 100000 >/dev/null
-	for line in "${session_lines[@]}" quit; do
+	for line in "${lines[@]}" quit; do
 		# Each is typed when the one before is done.
 		for ((i = 0; i < 600; i++)); do
 			[ "$(tmux capture-pane -p -t "$name" | grep -v "^ *$" | tail -n 1)" = "$name>" ] && break
@@ -192,11 +248,56 @@ sums() { awk -v name="$1" '/^[a-z]+> stop/ { at = 1 } at && /Forward statistics/
 	/Done\./ { exit } END { if (total || rx["port"] != rx["all"] || tx["port"] != tx["all"] || tx["all"] < 1 || tx["all"] > rx["all"]) { print name, rx["port"], rx["all"], tx["port"], tx["all"], total; exit 1 } }' "$tmp/$1"; }
 if command -v tmux >/dev/null && command -v dpdk-testpmd >/dev/null; then
 	common="--no-huge --no-pci --no-telemetry --vdev=net_null0 --vdev=net_null1 -l 0,1"
+	lines=("${testpmd_lines[@]}")
+	# A server whose last session has ended ends, and takes a new one with it.
+	tmux new-session -d -s keeper "sleep 1000"
 	ok "testpmd under tmux" session dpdk-testpmd testpmd "$common -m 1024 --file-prefix=${prefix}t -- -i"
 	ok "dpdk-sibfwd under tmux, the same keys" session "$sibfwd" sibfwd "$common -m 256 --file-prefix=$prefix -- -i --force"
 	ok "the same words, line for line" same_words
 	ok "numbers that mean the same: testpmd's add up" sums testpmd
 	ok "numbers that mean the same: ours add up" sums sibfwd
+	# Of frames that come once, both have to tell the same numbers.
+	once="--no-huge --no-pci --no-telemetry -l 0,1"
+	for i in 0 1; do
+		once+=" --vdev=net_pcap$i,rx_pcap=$tmp/once.pcap,tx_pcap=$tmp/sent$i.pcap"
+	done
+	lines=(start "show port stats all" stop "show fwd stats all" "show port stats 1")
+	same_numbers() {
+		session dpdk-testpmd testpmd "$once -m 1024 --file-prefix=${prefix}o -- -i --no-flush-rx" &&
+			session "$sibfwd" sibfwd "$once -m 256 --file-prefix=$prefix -- -i --force --no-flush-rx" || return
+		local name
+		for name in testpmd sibfwd; do
+			sed -nE '/^[a-z]+> stop/,$p' "$tmp/$name" | grep -E "(RX|TX)-(packets|total|dropped|missed|errors|nombuf|bytes)" | sed -E 's/ +/ /g; s/ $//' >"$tmp/$name.numbers"
+		done
+		grep -q "RX-packets: 40 RX-dropped: 0 RX-total: 40" "$tmp/testpmd.numbers" && diff "$tmp/testpmd.numbers" "$tmp/sibfwd.numbers"
+	}
+	ok "40 frames a port: all numbers of testpmd's are ours" same_numbers
+	ctrl_c() {
+		tmux new-session -d -s keys -x 100 -y 40 "trap : INT; $sibfwd $common -m 256 --file-prefix=${prefix}k -- -i --force --duration=0.2 2>$tmp/keys.err; echo ended \$? >$tmp/keys.end; stty -a >>$tmp/keys.end" || return
+		shown() { tmux capture-pane -p -t keys | grep -v "^ *$" | tail -n 1 | grep -qx "sibfwd>"; }
+		waits() { local i; for ((i = 0; i < 600; i++)); do "$@" && return; sleep 0.05; done 2>/dev/null; tmux capture-pane -p -t keys; return 1; }
+		printf 'measure 5000\n' >"$tmp/long"
+		local line main
+		for line in "measure 5000" "compare as-is busy 5000" "load $tmp/long"; do
+			waits shown || return
+			tmux send-keys -t keys "$line" Enter
+			sleep 1
+			! shown || { echo "$line: it does not measure"; return 1; }
+			tmux send-keys -t keys C-c
+		done
+		waits shown || return
+		# One signal behind the other: it is killed, and the terminal is as it was.
+		tmux send-keys -t keys "measure 5000" Enter
+		sleep 1
+		main=$(pgrep -o -f "^[^ ]*dpdk-sibfwd .*--file-prefix=${prefix}k ") || return
+		kill -STOP "$main"
+		kill -INT "$main"
+		kill -TERM "$main"
+		kill -CONT "$main"
+		waits grep -q icanon "$tmp/keys.end" || return
+		grep -Eq "^ended (130|143)$" "$tmp/keys.end" && ! grep -Eq -- "-(icanon|echo|isig) " "$tmp/keys.end" || { cat "$tmp/keys.end"; return 1; }
+	}
+	ok "Ctrl-C ends what takes long, and the prompt goes on; a second one leaves the terminal as it was" ctrl_c
 	screen_fits() { # columns, rows
 		tmux new-session -d -s "screen$1" -x "$1" -y "$2" "$sibfwd $common -m 256 --file-prefix=${prefix}s$1 -- -i --force 2>/dev/null" || return
 		local i
@@ -271,9 +372,13 @@ telemetry() {
 		told /sibfwd/scenario '.[]' '{"scenario":"busy","cpu":0}' &&
 		told /sibfwd/placement '.[].lcore_1.cpu' 1 && told /sibfwd/burst '.[] | keys' '["32"]'
 	rc2=$?
+	# What is given back is told too.
+	printf 'set corelist 1\nshow scenario\n' >"$tmp/keys"
+	until_true grep -q "^as-is$" "$tmp/out" && told /sibfwd/scenario '.[]' '{"scenario":"as-is"}' || rc2=1
 	# Its threads stay off the measured CPU.
 	for task in /proc/$pid/task/*; do
-		case $(<"$task/comm") in *worker*) ;; *) grep -q "^Cpus_allowed_list:.*1" "$task/status" && { echo "$(<"$task/comm") may run on CPU 1"; rc2=1; } ;; esac
+		mask=$(awk '$1 == "Cpus_allowed:" { print $2 }' "$task/status")
+		case $(<"$task/comm") in *worker*) ;; *) ((0x${mask##*,} & 2)) && { echo "$(<"$task/comm") may run on CPU 1"; rc2=1; } ;; esac
 	done
 	echo quit >"$tmp/keys"
 	finish
@@ -300,7 +405,7 @@ many() {
 		printf 'start\nstop\n'
 	done >"$tmp/many"
 	for ((i = 0; i < cycles / 10; i++)); do
-		printf 'set fwd %s\nstart\nset burst %d\nstop\n' "${modes[i % 10]}" $((1 + i % 64))
+		printf 'start\nset fwd %s\nset burst %d\nstop\n' "${modes[i % 10]}" $((1 + i % 64))
 	done >>"$tmp/many"
 	rm -f "$tmp/keys"
 	mkfifo "$tmp/keys"
