@@ -84,8 +84,9 @@ static const char *const wrong[] = { "--burst=0", "--burst=513", "--burst=x", "-
 	"--source=ring:1", "--source=null --portlist=0", "--save-pcap=", "--save-pcap=:5",
 	"--save-pcap=x:0", "--duration=0", "--duration=nan", "--duration=inf", "--warmup=-1",
 	"--windows=0", "--sibling=x", "--scenario=c1+c6", "--scenario=limit:0", "--format=xml",
-	"--taint-foo=1", "--taint-controller=1", "--taint-irqs=x", "--i=1", "-i --tx-first", "-x", "word",
-	"--cmdline-file=x --tx-first", "--dry-run=1", "--noisy-lkup-num-reads=5", "--mbuf-size=100" };
+	"--taint-foo=1", "--taint-controller=1", "--taint-irqs=x", "--i=1", "-i --tx-first", "-x",
+	"word", "--cmdline-file=x --tx-first", "--dry-run=1", "--noisy-lkup-num-reads=5",
+	"--mbuf-size=100" };
 
 static void
 test_wrong_is_named(void **state)
